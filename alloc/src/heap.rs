@@ -3,7 +3,7 @@
 mod slab;
 
 use crate::class::{self, CLASSES, SLAB_SIZE};
-use crate::map::{self, PAGE};
+use crate::map::{self, page};
 use crate::remote::{FreedBlocks, Link, RemoteFreeList, RemoteFreeQueue};
 use crate::segment::{Pool, RUN_MAX};
 use cohort_base::sync::CacheLine;
@@ -354,7 +354,7 @@ impl Heap {
     /// A block that is a mapping of its own; its bytes are zero. Its header is in the slab that begins the mapping.
     fn map_huge(&self, size: usize, align: usize, touched: Touched) -> Option<NonNull<u8>> {
         let offset = align.clamp(LARGE_OFFSET, SLAB_SIZE);
-        let length = size.checked_add(offset)?.checked_next_multiple_of(PAGE)?;
+        let length = size.checked_add(offset)?.checked_next_multiple_of(page())?;
         let is_huge = length >= HUGE_LEAST && touched == Touched::All;
         let start = if align > LARGE_ALIGN_MAX {
             map::map_aligned_behind(offset, length, align)?

@@ -26,15 +26,15 @@ pub(crate) fn refused() -> usize {
     REFUSED.load(Ordering::Relaxed)
 }
 
-pub(crate) use cohort_arch::PAGE;
+pub(crate) use cohort_arch::page;
 
 #[cfg(not(miri))]
 mod kernel {
-    use super::PAGE;
+    use super::page;
     use core::ptr::{NonNull, null_mut};
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-    /// Maps `length` bytes (a multiple of [`PAGE`]) of zeros at a multiple of `align`, a power of
+    /// Maps `length` bytes (a multiple of a page) of zeros at a multiple of `align`, a power of
     /// two of at least a page. Nothing is reserved: pages cost memory when they are written.
     pub(crate) fn map_aligned(length: usize, align: usize) -> Option<NonNull<u8>> {
         map_aligned_behind(0, length, align)
@@ -42,7 +42,7 @@ mod kernel {
 
     /// [`map_aligned`], but the byte that `head` bytes (pages) lie before is at the multiple of `align`.
     pub(crate) fn map_aligned_behind(head: usize, length: usize, align: usize) -> Option<NonNull<u8>> {
-        let padded = length.checked_add(align - PAGE)?;
+        let padded = length.checked_add(align - page())?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice disturbs nobody.
@@ -70,7 +70,7 @@ mod kernel {
         let _ = unsafe { madvise(start.as_ptr().cast(), length, Advice::LinuxHugepage) };
     }
 
-    /// Unmaps `length` bytes, a multiple of [`PAGE`]; nothing if 0.
+    /// Unmaps `length` bytes, a multiple of a page; nothing if 0.
     ///
     /// # Safety
     /// The range came from [`map_aligned`] and nobody uses it any more.

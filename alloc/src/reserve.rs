@@ -49,7 +49,7 @@ pub fn is_short() -> bool {
 #[must_use]
 pub fn is_room(bytes: usize) -> bool {
     bytes < LONG || {
-        let length = bytes.checked_next_multiple_of(map::PAGE);
+        let length = bytes.checked_next_multiple_of(map::page());
         let probe = length.and_then(|length| Some((mapped(length)?, length)));
         // SAFETY: mapped just now, and nobody else knows it.
         probe.is_some_and(|(start, length)| unsafe {
@@ -89,7 +89,7 @@ fn fill() -> bool {
 }
 
 fn mapped(length: usize) -> Option<*mut u8> {
-    let start = map::map_aligned(length, map::PAGE);
+    let start = map::map_aligned(length, map::page());
     start.map(core::ptr::NonNull::as_ptr)
 }
 

@@ -3,9 +3,38 @@
 pub mod frame;
 
 use core::arch::asm;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use linux_raw_sys::general::{__NR_msync, MS_ASYNC};
 
-/// Bytes of a page of memory. Kernels for this architecture may have larger ones: the launcher asks, and refuses these.
-pub const PAGE: usize = 4096;
+/// The sizes that a page may have.
+const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
+
+/// Bytes of a page of memory, as the kernel says: it has one of three sizes.
+#[inline]
+#[must_use]
+pub fn page() -> usize {
+    /// 0 until somebody asks. Relaxed: all who ask are told the same.
+    static KNOWN: AtomicUsize = AtomicUsize::new(0);
+    match KNOWN.load(Ordering::Relaxed) {
+        0 => {
+            let page = ask_for_page();
+            KNOWN.store(page, Ordering::Relaxed);
+            page
+        }
+        page => page,
+    }
+}
+
+/// Asks the kernel, which refuses addresses within a page, and does nothing for a range without bytes. So neither the C
+/// library nor the auxiliary vector is needed, which images of ours may not have.
+#[cold]
+fn ask_for_page() -> usize {
+    let begins_page = |&address: &usize| {
+        // SAFETY: there is no byte in the range.
+        unsafe { system_call(__NR_msync, [address, 0, MS_ASYNC as usize, 0, 0, 0]) == 0 }
+    };
+    PAGES.into_iter().find(begins_page).unwrap_or(PAGES[2])
+}
 
 /// What the architecture is called; the first name is the kernel's.
 pub const NAMES: [&str; 3] = ["aarch64", "arm64", "armv8"];

@@ -20,7 +20,7 @@ use aarch64 as machine;
 use x86_64 as machine;
 
 pub use machine::{
-    ELF_MACHINE, LIBRARY_FOLDER, NAMES, PAGE, allows_thread_base, ask_for_thread_base, frame, order_time_stamp,
+    ELF_MACHINE, LIBRARY_FOLDER, NAMES, allows_thread_base, ask_for_thread_base, frame, order_time_stamp, page,
     prefetch, set_thread_base, system_call, thread_base, thread_block, thread_block_word, time_stamp,
 };
 

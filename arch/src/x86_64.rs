@@ -6,8 +6,12 @@ use core::arch::asm;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_lfence, _mm_prefetch, _rdtsc};
 use linux_raw_sys::general::{__NR_arch_prctl, ARCH_SET_FS};
 
-/// Bytes of a page of memory.
-pub const PAGE: usize = 4096;
+/// Bytes of a page of memory: this architecture has one size.
+#[inline]
+#[must_use]
+pub const fn page() -> usize {
+    4096
+}
 
 /// What the architecture is called; the first name is the kernel's.
 pub const NAMES: [&str; 3] = ["x86_64", "x86-64", "amd64"];

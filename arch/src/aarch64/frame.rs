@@ -190,7 +190,7 @@ impl Frame {
     pub fn was_cut_short(&self) -> bool {
         // SAFETY: the thread goes on behind this instruction and in the same page, so it is mapped.
         self.general[0] == INTERRUPTED
-            && self.instruction % super::PAGE as u64 != 0
+            && self.instruction % super::page() as u64 != 0
             && unsafe { with_exposed_provenance::<u32>(self.instruction as usize).sub(1).read() } == SYSTEM_CALL
     }
 

@@ -174,7 +174,7 @@ impl Frame {
     #[must_use]
     pub unsafe fn call_number(&self) -> Option<u32> {
         let end = self.rip as usize;
-        if end % super::PAGE < CALL_BYTES {
+        if end % super::page() < CALL_BYTES {
             return None;
         }
         // SAFETY: the thread returns to this page, so it is mapped and has been run.

@@ -105,7 +105,7 @@ mod tests {
     fn a_process_has_its_vdso_and_a_hole_is_none() {
         assert!(!vdso_is_missing());
         let local = 0;
-        assert!(is_mapped((&raw const local).addr() / cohort_arch::PAGE * cohort_arch::PAGE));
+        assert!(is_mapped((&raw const local).addr() / cohort_arch::page() * cohort_arch::page()));
         assert!(!is_mapped(4096));
     }
 }

@@ -8,7 +8,7 @@
 
 mod arch;
 
-use cohort_arch::{PAGE, system_call};
+use cohort_arch::{page, system_call};
 use cohort_base::blocks::{Block, Blocks, Freed};
 use cohort_base::boot::{AT_COHORT, MAGIC, RankBoot, VERSION};
 use core::ffi::{c_int, c_void};
@@ -181,14 +181,14 @@ pub extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
 /// `valloc(3)`
 #[unsafe(no_mangle)]
 pub extern "C" fn valloc(size: usize) -> *mut c_void {
-    memalign(PAGE, size)
+    memalign(page(), size)
 }
 
 /// `pvalloc(3)`
 #[unsafe(no_mangle)]
 pub extern "C" fn pvalloc(size: usize) -> *mut c_void {
-    match size.checked_next_multiple_of(PAGE) {
-        Some(size) => memalign(PAGE, size),
+    match size.checked_next_multiple_of(page()) {
+        Some(size) => memalign(page(), size),
         None => refused(libc::ENOMEM),
     }
 }

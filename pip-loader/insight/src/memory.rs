@@ -7,7 +7,7 @@
 //! has ended.
 
 use super::fault::{MemoryMap, Part};
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use pip_ground::say;
 use std::fs;
 use std::ops::Range;
@@ -48,7 +48,7 @@ fn sum(text: &str, parts: &[(Range<usize>, Part)], ranks: usize) -> Sums {
         if let Some(mapping) = mapping(line) {
             part = parts
                 .iter()
-                .find(|(range, _)| range.contains(&mapping.start) && mapping.end <= range.end.next_multiple_of(PAGE));
+                .find(|(range, _)| range.contains(&mapping.start) && mapping.end <= range.end.next_multiple_of(page()));
             is_anonymous = line.split_whitespace().nth(5).is_none();
         } else if let Some(kilobytes) = proportional_size(line) {
             sums.all += kilobytes;

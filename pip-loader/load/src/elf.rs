@@ -17,8 +17,13 @@ use goblin::elf::header::{self, EI_CLASS, EI_DATA, Header};
 use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_PHDR, PT_TLS, ProgramHeader};
 use goblin::elf64::header::SIZEOF_EHDR;
 
-/// Smallest page of the architecture; segments are mapped in its multiples.
-pub const PAGE: u64 = cohort_arch::PAGE as u64;
+/// Bytes of a page; segments are mapped in its multiples.
+fn page() -> u64 {
+    cohort_arch::page() as u64
+}
+
+/// The least page that a kernel may have.
+const LEAST_PAGE: u64 = 4096;
 
 /// End of the user half of the address space; no segment may reach beyond it.
 const ADDRESS_LIMIT: u64 = 1 << 47;
@@ -36,7 +41,7 @@ pub struct Segment {
     pub address: u64,
     /// Bytes in memory.
     pub memory_len: u64,
-    /// First byte's offset in the file; congruent to `address` modulo [`PAGE`].
+    /// First byte's offset in the file; congruent to `address` modulo the page.
     pub file_offset: u64,
     /// Bytes in the file; the rest up to `memory_len` is zero.
     pub file_len: u64,
@@ -83,7 +88,7 @@ impl LoadPlan {
     #[must_use]
     pub fn map_entries(&self) -> usize {
         let zeroes = |segment: &&Segment| {
-            let in_file = (segment.address + segment.file_len).next_multiple_of(PAGE);
+            let in_file = (segment.address + segment.file_len).next_multiple_of(page());
             segment.write && segment.address + segment.memory_len > in_file
         };
         self.segments.len() + self.segments.iter().filter(zeroes).count() + 1
@@ -102,7 +107,7 @@ impl LoadPlan {
         in_order
             && self.segments.windows(2).all(may_follow)
             && !self.segments.is_empty()
-            && end.next_multiple_of(PAGE) == self.span.end
+            && end.next_multiple_of(page()) == self.span.end
     }
 }
 
@@ -171,8 +176,8 @@ pub fn parse(file: &[u8]) -> Result<LoadPlan, ElfError> {
     let (Some(first), Some(last)) = (plan.segments.first(), plan.segments.last()) else {
         return Err(ElfError::Malformed("it has no PT_LOAD segment"));
     };
-    let end = (last.address + last.memory_len).next_multiple_of(PAGE);
-    plan.span = first.address / PAGE * PAGE..end;
+    let end = (last.address + last.memory_len).next_multiple_of(page());
+    plan.span = first.address / page() * page()..end;
     plan.headers = headers_address(&headers, &header, &plan.segments)?;
     for program_header in &headers {
         match program_header.p_type {
@@ -199,7 +204,7 @@ impl Segment {
     /// nothing.
     fn may_follow(&self, previous: &Self) -> bool {
         let end = previous.address + previous.memory_len;
-        if self.address / PAGE * PAGE >= end.next_multiple_of(PAGE) {
+        if self.address / page() * page() >= end.next_multiple_of(page()) {
             return true;
         }
         let same_place =
@@ -273,7 +278,10 @@ fn push_segment(plan: &mut LoadPlan, header: &ProgramHeader, file_len: u64) -> R
     if file_end > file_len {
         return Err(ElfError::Truncated { end: file_end, len: file_len });
     }
-    if address % PAGE != header.p_offset % PAGE {
+    if address % page() != header.p_offset % page() {
+        if address % LEAST_PAGE == header.p_offset % LEAST_PAGE {
+            return Err(ElfError::Malformed("its segments are aligned for pages smaller than this kernel's"));
+        }
         return Err(ElfError::Malformed("a segment's offset and address are not congruent"));
     }
     let segment = Segment {

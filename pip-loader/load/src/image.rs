@@ -1,6 +1,7 @@
 //! Maps an ELF file that was read into a [`LoadPlan`], as often as there are ranks.
 
-use crate::elf::{self, ElfError, LoadPlan, PAGE, Segment};
+use crate::elf::{self, ElfError, LoadPlan, Segment};
+use cohort_arch::page;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -125,7 +126,7 @@ impl Template {
     /// # Safety
     /// The segment's pages at `base` are reserved and unused, but for one that already is the same page of the file.
     unsafe fn map_segment(&self, base: usize, segment: &Segment) -> io::Result<()> {
-        let page = PAGE as usize;
+        let page = page();
         let begin = base.wrapping_add(segment.address as usize);
         let file_end = begin + segment.file_len as usize;
         let memory_end = (begin + segment.memory_len as usize).next_multiple_of(page);
@@ -133,7 +134,7 @@ impl Template {
         let protection = protection(segment);
         let file_pages_end = file_end.next_multiple_of(page);
         if segment.file_len > 0 {
-            let offset = segment.file_offset / PAGE * PAGE;
+            let offset = segment.file_offset / page as u64 * page as u64;
             let len = file_pages_end - first_page;
             // SAFETY: the caller's promise.
             unsafe { map_over(first_page, len, protection, Some((&self.file, offset)))? };

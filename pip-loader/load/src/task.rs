@@ -14,7 +14,6 @@ pub mod inherit;
 pub mod stack;
 pub mod start;
 
-use crate::elf::PAGE;
 use std::io;
 
 /// Keeps the kernel's heap (`brk`) from growing for as long as the address space lives, by reserving a page behind it.
@@ -28,7 +27,7 @@ use std::io;
 /// # Errors
 /// Reserving fails for another reason than that the page is taken already.
 pub fn freeze_break() -> io::Result<()> {
-    let page = PAGE as usize;
+    let page = cohort_arch::page();
     // SAFETY: `sbrk(0)` only reads the break.
     let the_break = || unsafe { libc::sbrk(0) } as usize;
     loop {

@@ -9,7 +9,7 @@
 //! made of others.
 #![no_std]
 
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use tikv_jemalloc_sys as jemalloc;
@@ -122,14 +122,14 @@ pub extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
 /// `valloc(3)`
 #[unsafe(no_mangle)]
 pub extern "C" fn valloc(size: usize) -> *mut c_void {
-    aligned_alloc(PAGE, size)
+    aligned_alloc(page(), size)
 }
 
 /// `pvalloc(3)`
 #[unsafe(no_mangle)]
 pub extern "C" fn pvalloc(size: usize) -> *mut c_void {
-    match size.checked_next_multiple_of(PAGE) {
-        Some(size) => aligned_alloc(PAGE, size),
+    match size.checked_next_multiple_of(page()) {
+        Some(size) => aligned_alloc(page(), size),
         None => refused(libc::ENOMEM),
     }
 }

@@ -65,7 +65,7 @@ impl Cursor {
         let base = unsafe {
             mmap_anonymous(
                 null_mut(),
-                measured.offset.next_multiple_of(4096),
+                measured.offset.next_multiple_of(cohort_arch::page()),
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )

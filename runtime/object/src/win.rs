@@ -18,7 +18,7 @@ use crate::{Error, Outcome};
 use alloc::boxed::Box;
 use alloc::string::String;
 use cohort_abi::neutral;
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use cohort_engine::coll;
 use cohort_engine::rma::{Part, Plan, Reorder, Window};
 use core::ptr::{NonNull, with_exposed_provenance_mut};
@@ -136,7 +136,7 @@ impl Win {
         progress.take(&hints)?;
         let (size, align) = match flavor {
             Flavor::Allocate => (part.size, wanted.max(ALIGNMENT)),
-            Flavor::Shared => (shared_size(comm, &mut part, &hints)?, wanted.max(PAGE)),
+            Flavor::Shared => (shared_size(comm, &mut part, &hints)?, wanted.max(page())),
             Flavor::Create | Flavor::Dynamic => (0, 1),
         };
         let (block, room) = allocated(comm, size, align, room);
@@ -368,7 +368,7 @@ fn touch(part: &Part) {
     while at < end {
         // SAFETY: the window's memory, which is the program's from the next barrier on.
         unsafe { with_exposed_provenance_mut::<u8>(at).write_volatile(0) };
-        at = (at + 1).next_multiple_of(PAGE);
+        at = (at + 1).next_multiple_of(page());
     }
 }
 
@@ -403,7 +403,7 @@ fn stride(size: u64, hints: &Info) -> u64 {
     if !is_true(hints, "alloc_shared_noncontig") {
         return size;
     }
-    let usual = if size >= MANY_PAGES { PAGE as u64 } else { APART };
+    let usual = if size >= MANY_PAGES { page() as u64 } else { APART };
     let wanted = alignment::wanted(hints).map_or(1, |align| align as u64);
     size.next_multiple_of(usual.max(wanted))
 }

@@ -3,6 +3,7 @@
 //! The node image has no libc to make a pthread with, and needs none, since its code uses no
 //! thread-local data. All signals are blocked in it, so that handlers of the application never run on it.
 
+use cohort_arch::page;
 use cohort_base::signals::Signals;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cohort_core::arch;
@@ -13,8 +14,9 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 
 /// Bytes of the thread's stack, of which the lowest page is a guard. Pages that the thread does not touch
 /// cost nothing.
-const STACK: usize = 128 << 10;
-const GUARD: usize = cohort_arch::PAGE;
+fn stack_bytes() -> usize {
+    (128 << 10).max(4 * page())
+}
 
 /// What a thread runs. It neither unwinds nor uses thread-local data.
 pub type Entry = unsafe extern "C" fn(*const c_void);
@@ -88,7 +90,7 @@ impl KernelThread {
         // SAFETY: the stack is fresh, and unmapped in `stop` only after the thread has ended; the
         // caller's promise.
         let started = unsafe {
-            let block = stack.cast::<u8>().add(STACK - size_of::<Block>()).cast::<Block>();
+            let block = stack.cast::<u8>().add(stack_bytes() - size_of::<Block>()).cast::<Block>();
             block.write(Block::new());
             (*block).settle();
             let shown = if has_block { block.cast_const().cast() } else { null() };
@@ -148,9 +150,9 @@ fn map_stack() -> Option<*mut c_void> {
     // SAFETY: a new mapping at an address of the kernel's choice, whose first page is ours to
     // protect.
     unsafe {
-        let stack = mmap_anonymous(null_mut(), STACK, protection, flags).ok()?;
-        if mprotect(stack, GUARD, MprotectFlags::empty()).is_err() {
-            let _ = munmap(stack, STACK);
+        let stack = mmap_anonymous(null_mut(), stack_bytes(), protection, flags).ok()?;
+        if mprotect(stack, page(), MprotectFlags::empty()).is_err() {
+            let _ = munmap(stack, stack_bytes());
             return None;
         }
         Some(stack)

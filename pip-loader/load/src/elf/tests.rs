@@ -1,4 +1,4 @@
-use super::{ElfError, LoadPlan, PAGE, PF_R, ProgramHeader, parse, push_segment};
+use super::{ElfError, LoadPlan, PF_R, ProgramHeader, page, parse, push_segment};
 
 fn own() -> Vec<u8> {
     std::fs::read("/proc/self/exe").expect("the test's own executable is readable")
@@ -51,11 +51,11 @@ fn two_segments(segments: [(u64, u64, u64, u64); 2]) -> Result<usize, ElfError> 
     let mut plan = LoadPlan::default();
     for (p_vaddr, p_offset, p_filesz, p_memsz) in segments {
         let header = ProgramHeader { p_vaddr, p_offset, p_filesz, p_memsz, p_flags: PF_R, ..ProgramHeader::default() };
-        push_segment(&mut plan, &header, 16 * PAGE)?;
+        push_segment(&mut plan, &header, 16 * page())?;
     }
     let [first, last] = [&plan.segments[0], &plan.segments[1]];
-    plan.span = first.address..(last.address + last.memory_len).next_multiple_of(PAGE);
-    assert!(plan.fits(16 * PAGE), "what is accepted is promised");
+    plan.span = first.address..(last.address + last.memory_len).next_multiple_of(page());
+    assert!(plan.fits(16 * page()), "what is accepted is promised");
     Ok(plan.segments.len())
 }
 

@@ -1,7 +1,7 @@
 //! Stacks of ranks, and what the kernel would have put on them.
 
-use crate::elf::PAGE;
 use crate::image::{Image, reserve};
+use cohort_arch::page;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 /// the guard and not the stack of another rank. The first is room besides, into which the stack of a program grows that
 /// raises its limit at run time (`setrlimit`; the MPI library sees to it). Where address space is limited (`ulimit -v`)
 /// it is small.
-const GUARDS: [usize; 3] = [4 << 30, 64 << 20, 16 * PAGE as usize];
+const GUARDS: [usize; 3] = [4 << 30, 64 << 20, 1 << 20];
 
 /// The stacks of all ranks: one reservation for those that start together, so that finding room costs one system
 /// call and each stack two map entries.
@@ -42,7 +42,7 @@ impl StackArea {
     /// # Errors
     /// The address space has no room.
     pub fn reserve(count: usize, stack_size: usize) -> io::Result<Self> {
-        let stack_size = stack_size.next_multiple_of(PAGE as usize);
+        let stack_size = stack_size.next_multiple_of(page());
         let mut this = Self { stack_size, parts: Vec::new() };
         this.extend(0, count)?;
         Ok(this)
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn stacks_are_apart_and_usable() {
         let area = StackArea::reserve(3, 100_000).expect("room");
-        assert_eq!(area.stack_size() % PAGE as usize, 0);
+        assert_eq!(area.stack_size() % page(), 0);
         for index in 0..3 {
             let range = area.open(index).expect("opens");
             assert!(range.len() >= 100_000);

@@ -1,17 +1,18 @@
 //! What is not there on some kernels or architectures yet.
 
-use cohort_arch::PAGE;
 use cohort_arch::frame::KEEPS_ARGUMENTS;
+use cohort_arch::page;
 use cohort_base::settings::Progress;
 use pip_ground::Refusal;
 
-/// Refuses kernels whose pages have another size than the one that is known.
+/// Refuses kernels whose pages have a size that the architecture should not have.
 pub fn check_pages() -> Result<(), Refusal> {
+    let asked = page();
     // SAFETY: no condition.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    match usize::try_from(page) {
-        Ok(PAGE) => Ok(()),
-        _ => Err(Refusal::new(format!("this kernel has pages of {page} bytes; jobs need pages of {PAGE}"))),
+    let told = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    match usize::try_from(told) {
+        Ok(told) if told == asked => Ok(()),
+        _ => Err(Refusal::new(format!("the C library says that pages have {told} bytes, the kernel {asked}"))),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::binding;
 use super::super::prepare::PreparedProgram;
 use super::{Part, Program, Spawner, StartPlan, lead_to_rings, rank_facts};
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use cohort_base::spawn::{WorldBoot, number_of};
 use pip_insight::fault::RankMemory;
 use std::io;
@@ -139,7 +139,7 @@ impl Spawner {
             for rank in ranks_of(world) {
                 let memory = std::mem::replace(&mut self.space.memory[rank], RankMemory::GONE);
                 for range in memory.images() {
-                    let start = range.start / PAGE * PAGE;
+                    let start = range.start / page() * page();
                     // SAFETY: the rank's own copy, which its task has mapped; the task and all of its threads have
                     // ended, and by its disconnection no other rank reads its memory.
                     unsafe { libc::munmap(start as *mut libc::c_void, range.end - start) };

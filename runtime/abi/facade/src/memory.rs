@@ -6,7 +6,7 @@
 //! functions from their own start, so that nothing here allocates or takes a lock.
 
 use crate::{fail, is_own, libc, rank_boot};
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use cohort_base::boot::RankBoot;
 use cohort_base::claims::{Answer, Verdict};
 use cohort_base::text::complain;
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn mmap(
 /// As `mmap(2)`.
 unsafe fn map_here(boot: &RankBoot, with: impl Fn(c_int) -> [usize; 6], flags: c_int) -> Result<usize, Errno> {
     let [start, length, ..] = with(flags);
-    let end = start.saturating_add(length.next_multiple_of(PAGE));
+    let end = start.saturating_add(length.next_multiple_of(page()));
     // SAFETY: not NULL, and it stays.
     let (claims, rank) = (unsafe { &*boot.claims }, boot.local_rank);
     if claims.covers(rank, start, end) {
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     match shared() {
         Some(boot) => {
             let start = address.addr();
-            let end = start.saturating_add(length.next_multiple_of(PAGE));
+            let end = start.saturating_add(length.next_multiple_of(page()));
             // SAFETY: not NULL, and it stays.
             let claims = unsafe { &*boot.claims };
             claims.unmap(boot.local_rank, (start, end), || {
@@ -223,7 +223,7 @@ fn move_to(wanted: usize) -> bool {
     if !(begin..=limit.load(Ordering::Relaxed)).contains(&wanted) {
         return false;
     }
-    let wanted_page = wanted.next_multiple_of(PAGE);
+    let wanted_page = wanted.next_multiple_of(page());
     let used_page = used.load(Ordering::Relaxed);
     if wanted_page > used_page {
         let protection = mm::MprotectFlags::READ | mm::MprotectFlags::WRITE;

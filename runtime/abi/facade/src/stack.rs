@@ -5,7 +5,7 @@
 use crate::itself::{Lines, mapping};
 use crate::limit::Limit;
 use crate::{libc, memory};
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use core::ffi::c_int;
 use core::ptr;
 use rustix::mm::{self, MapFlags, ProtFlags};
@@ -59,7 +59,7 @@ fn grow(wanted: u64) -> Option<()> {
         }
     }
     let lowest = guard.start.checked_add(GUARD)?;
-    let start = stack.end.saturating_sub(wanted).max(lowest) & !(PAGE as u64 - 1);
+    let start = stack.end.saturating_sub(wanted).max(lowest) & !(page() as u64 - 1);
     if guard.end != stack.start || start >= stack.start {
         return None;
     }

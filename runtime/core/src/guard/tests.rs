@@ -1,5 +1,5 @@
 use super::*;
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use core::ptr::null_mut;
 use core::sync::atomic::AtomicPtr;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
@@ -18,13 +18,13 @@ fn alone() -> MutexGuard<'static, ()> {
 fn pages() -> *mut u8 {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice.
-    let pages = unsafe { mmap_anonymous(null_mut(), PAGES * PAGE, protection, MapFlags::PRIVATE).expect("memory") };
+    let pages = unsafe { mmap_anonymous(null_mut(), PAGES * page(), protection, MapFlags::PRIVATE).expect("memory") };
     pages.cast()
 }
 
 fn protect(pages: *mut u8, flags: MprotectFlags) {
     // SAFETY: the pages are the test's own.
-    unsafe { mprotect(pages.cast(), PAGES * PAGE, flags).expect("protection") };
+    unsafe { mprotect(pages.cast(), PAGES * page(), flags).expect("protection") };
 }
 
 fn copy(from: *const u8, to: *mut u8, bytes: usize) -> Result<(), Fault> {
@@ -35,8 +35,8 @@ fn copy(from: *const u8, to: *mut u8, bytes: usize) -> Result<(), Fault> {
 #[test]
 fn a_copy_ends_at_protected_memory_and_says_how_it_met_it() {
     let _alone = alone();
-    for bytes in [1, 8, 60, 100, 1000, PAGES * PAGE] {
-        let (pages, mut other) = (pages(), vec![7_u8; PAGES * PAGE]);
+    for bytes in [1, 8, 60, 100, 1000, PAGES * page()] {
+        let (pages, mut other) = (pages(), vec![7_u8; PAGES * page()]);
         assert_eq!(copy(other.as_ptr(), pages, bytes), Ok(()));
         protect(pages, MprotectFlags::READ);
         assert_eq!(copy(pages, other.as_mut_ptr(), bytes), Ok(()));
@@ -64,7 +64,7 @@ unsafe extern "C" fn open(_signal: u32, information: *const u64, _context: *mut 
     let opened = OPENED.load(Ordering::Relaxed);
     // SAFETY: `si_addr` is the third of the record's words.
     let address = unsafe { *information.add(2) } as usize;
-    assert!((opened.addr()..opened.addr() + PAGES * PAGE).contains(&address));
+    assert!((opened.addr()..opened.addr() + PAGES * page()).contains(&address));
     protect(opened, MprotectFlags::READ | MprotectFlags::WRITE);
 }
 
@@ -86,15 +86,15 @@ fn a_handler_of_the_program_gets_what_no_guard_waits_for() {
     forget_looks();
     protect(foreign, MprotectFlags::empty());
     protect(own, MprotectFlags::empty());
-    let mut to = [0_u8; PAGE];
-    assert_eq!(copy(foreign, to.as_mut_ptr(), PAGE), Err(Fault::Read));
+    let mut to = vec![0_u8; page()];
+    assert_eq!(copy(foreign, to.as_mut_ptr(), page()), Err(Fault::Read));
     // SAFETY: the handler makes it accessible.
     assert_eq!(unsafe { own.read_volatile() }, 0);
-    assert_eq!(copy(own, to.as_mut_ptr(), PAGE), Ok(()));
+    assert_eq!(copy(own, to.as_mut_ptr(), page()), Ok(()));
     protect(own, MprotectFlags::READ);
     // SAFETY: the handler makes it writable.
     unsafe { machine::write_nothing(own) };
-    assert_eq!(copy(to.as_ptr(), own, PAGE), Ok(()));
+    assert_eq!(copy(to.as_ptr(), own, page()), Ok(()));
     machine::signal_action(linux::SIGSEGV, Some(&before));
     forget_looks();
 }
@@ -105,20 +105,20 @@ fn a_copy_into_a_file_ends_where_the_file_does() {
     let path = std::env::temp_dir().join(std::format!("cohort-guard-{}", std::process::id()));
     let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).expect("a new file");
     std::fs::remove_file(&path).expect("it is there");
-    file.set_len(PAGE as u64).expect("a page");
+    file.set_len(page() as u64).expect("a page");
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
     // SAFETY: the file is open, and the mapping is new.
     let mapped = unsafe {
         let file = rustix::fd::BorrowedFd::borrow_raw(std::os::fd::AsRawFd::as_raw_fd(&file));
-        rustix::mm::mmap(null_mut(), PAGES * PAGE, protection, flags, file, 0).expect("a mapping").cast::<u8>()
+        rustix::mm::mmap(null_mut(), PAGES * page(), protection, flags, file, 0).expect("a mapping").cast::<u8>()
     };
-    let other = vec![7_u8; PAGES * PAGE];
+    let other = vec![7_u8; PAGES * page()];
     // SAFETY: both have so many bytes, and the closure only copies.
     let copy = |bytes| unsafe { guarded_mapping(|| other.as_ptr().copy_to_nonoverlapping(mapped, bytes)) };
-    assert_eq!(copy(PAGE), Ok(()));
-    assert!(copy(PAGE + 1).is_err() && copy(PAGES * PAGE).is_err());
+    assert_eq!(copy(page()), Ok(()));
+    assert!(copy(page() + 1).is_err() && copy(PAGES * page()).is_err());
     file.set_len(0).expect("no page");
     assert!(copy(1).is_err());
-    file.set_len((PAGES * PAGE) as u64).expect("all pages");
-    assert_eq!(copy(PAGES * PAGE), Ok(()));
+    file.set_len((PAGES * page()) as u64).expect("all pages");
+    assert_eq!(copy(PAGES * page()), Ok(()));
 }

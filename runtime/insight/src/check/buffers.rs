@@ -354,9 +354,8 @@ impl Content {
 
 /// Whether the memory between a buffer's ends can be read. A kernel that does not know how to tell is believed.
 fn is_readable(buffer: &OwnedBuffer) -> bool {
-    const PAGE: usize = 4096;
     let (low, high) = bounds(buffer);
-    let start = low & !(PAGE - 1);
+    let start = low & !(cohort_arch::page() - 1);
     let end = high.min(low + HASHED as usize);
     if start == 0 || end <= low {
         return false;

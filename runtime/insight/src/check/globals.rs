@@ -171,7 +171,7 @@ fn objects(path: &str) -> Option<(u64, Vec<Entry>)> {
     let (programs, sections) = (number(file, 32, 8)?, number(file, 40, 8)?);
     let mut headers = (0..number(file, 56, 2)?).map(|index| programs + index * 56);
     let first = headers.find(|&header| number(file, header, 4) == Some(LOAD))?;
-    let lowest = number(file, first + 16, 8)? & !0xfff;
+    let lowest = number(file, first + 16, 8)? & !(cohort_arch::page() as u64 - 1);
     let of_kind = |kind| {
         let mut all = (0..number(file, 60, 2)?).map(|index| sections + index * 64);
         all.find(|&section| number(file, section + 4, 4) == Some(kind))

@@ -99,10 +99,10 @@ fn blocks(call: &Call<'_>) -> Option<&'static Blocks> {
 
 /// Whether the page of an address is mapped.
 fn is_mapped(address: usize) -> bool {
-    const PAGE: usize = 4096;
-    let page = core::ptr::with_exposed_provenance_mut(address & !(PAGE - 1));
+    let size = cohort_arch::page();
+    let page = core::ptr::with_exposed_provenance_mut(address & !(size - 1));
     // SAFETY: the kernel does nothing for this flag but to look whether there is memory.
-    let told = unsafe { msync(page, PAGE, MsyncFlags::ASYNC) };
+    let told = unsafe { msync(page, size, MsyncFlags::ASYNC) };
     told != Err(rustix::io::Errno::NOMEM)
 }
 

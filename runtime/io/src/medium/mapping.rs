@@ -10,14 +10,13 @@
 //!
 //! Only file systems of one machine are written so: others know of pages who has written them, and not of bytes.
 
+use cohort_arch::page;
 use cohort_core::guard::guarded_mapping;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use rustix::fd::BorrowedFd;
 use rustix::fs::fstatfs;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
-
-const PAGE: u64 = 4096;
 
 /// Numbers of file systems whose mappings do as much as writes: tmpfs; ext2, ext3 and ext4; XFS; overlayfs, whose files
 /// that are written are in one of a machine's own.
@@ -38,7 +37,7 @@ impl Mapping {
         if !is_known {
             return None;
         }
-        let inside = offset % PAGE;
+        let inside = offset % page() as u64;
         let bytes = usize::try_from(inside + bytes).ok()?;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice.

@@ -19,6 +19,7 @@ pub(super) const BOUNCE: u64 = 256 << 10;
 /// A line of the cache.
 const LINE: u64 = 64;
 
+/// The part of an address that decides whether copies are slow, as the smallest page has it.
 const PAGE: u64 = 4096;
 
 #[repr(align(4096))]

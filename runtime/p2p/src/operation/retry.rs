@@ -9,7 +9,7 @@
 use super::job::JobRef;
 use super::side::Side;
 use super::{copy_guarded, copy_range};
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use cohort_base::boot::Touched;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::Piece;
@@ -110,6 +110,6 @@ fn each_page(memory: *mut u8, length: usize, access: impl Fn(*mut u8)) {
     while done < length {
         let at = memory.wrapping_add(done);
         access(at);
-        done += PAGE - at.addr() % PAGE;
+        done += page() - at.addr() % page();
     }
 }
