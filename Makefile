@@ -185,11 +185,11 @@ managers: build
 	cargo test -p cohort-tests --test runner -- managers/
 
 # Random programs whose every byte is checked, for MINUTES, from SEED; `make suites` runs them for half a minute. With
-# KINDS=burst, short messages only, ten times as many.
+# KINDS=burst, short messages only, ten times as many. With CUT=1 each is ended in the middle, and has to end.
 soak: build
 	tools/cache.sh judges mpich
 	python3 tests/soak/soak.py --built $(BUILT) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) \
-	    $(if $(KINDS),--kinds $(KINDS))
+	    $(if $(KINDS),--kinds $(KINDS)) $(if $(CUT),--cut)
 
 # Ranks die between two instructions of what PLACE has in its name (all places without it), four times for each seed;
 # the others go on (docs/RELIABILITY.md).

@@ -7,7 +7,8 @@ use crate::{Outcome, place, trial};
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("soak/half a minute".into(), half_a_minute),
+        trial("soak/half a minute".into(), || half_a_minute(&[], "none wrong")),
+        trial("soak/ended in the middle".into(), || half_a_minute(&["--cut"], "all have ended")).long(true),
         trial("soak/fuzzers guided by coverage".into(), fuzzers).long(true),
         trial("soak/a folder that is no build is named".into(), without_build),
     ]
@@ -34,16 +35,17 @@ fn without_build() -> Outcome {
 }
 
 /// A failure is shrunk before it is told, which takes its time.
-fn half_a_minute() -> Outcome {
+fn half_a_minute(more: &[&str], verdict: &str) -> Outcome {
     let built = place::built_file("pip-exec")?;
     let folder = built.parent().ok_or("pip-exec lies nowhere")?;
     Program::new("python3")
         .arg(place::root().join("tests/soak/soak.py"))
         .args(["--minutes", "0.5", "--seed", "1", "--built"])
         .arg(folder)
+        .args(more)
         .seconds(1500)
         .run()?
         .expect_code(0)?
-        .expect_text("none wrong")?;
+        .expect_text(verdict)?;
     Ok(())
 }

@@ -23,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "benches"))
 
 from common import cache  # noqa: E402
+from cut import Cut  # noqa: E402
 from hosts import Hosts  # noqa: E402
 
 DONE = re.compile(r"messages (\d+), bytes (\d+), none wrong")
@@ -141,6 +142,22 @@ def compile_program(built, folder):
     return program
 
 
+def cut_all(options, hosts, until):
+    """Ends programs in the middle until it is time: the status."""
+    failures, number = 0, options.first
+    while time.monotonic() < until:
+        cut = Cut(options, Program(options, hosts, number), number)
+        output, problem = cut.run()
+        if problem:
+            failures += 1
+            print(f"soak: program {number} failed: {problem}", cut.shown(), *output.splitlines()[-40:], sep="\n  ",
+                  flush=True)
+        number += 1
+    verdict = "all have ended" if failures == 0 else f"{failures} failed"
+    print(f"soak: seed {options.seed}, {number - options.first} programs were ended in the middle, {verdict}")
+    return 1 if failures else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--built", type=pathlib.Path, required=True, help="folder with pip-exec")
@@ -149,6 +166,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=8, help="of each program")
     parser.add_argument("--kinds", help="of rounds, with commas: burst makes most messages in a minute")
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--cut", action="store_true", help="end each in the middle: the job has to end, and to fail")
     options = parser.parse_args()
     options.built = options.built.resolve()
     missing = [name for name in ("pip-exec", "mpicc") if not (options.built / name).is_file()]
@@ -159,7 +177,9 @@ def main():
     until = time.monotonic() + 60 * options.minutes
     messages, volume, failures, number = 0, 0, 0, options.first
     with tempfile.TemporaryDirectory() as folder, Hosts() as hosts:
-        options.program = compile_program(options.built, folder)
+        options.folder, options.program = folder, compile_program(options.built, folder)
+        if options.cut:
+            return cut_all(options, hosts, until)
         while time.monotonic() < until:
             program = Program(options, hosts, number)
             seconds = min(options.seconds, max(1, until - time.monotonic()))
