@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # 64-bit ARM: builds for it on x86-64, and runs what was built in an emulated machine.
 #
-#   tools/arm.sh build TARGETDIR           pip-exec, the MPI libraries and mpicc, into TARGETDIR/aarch64-.../release
-#   tools/arm.sh run TARGETDIR [SECONDS]   boots the machine, which runs tests/arm/init; SECONDS is the time limit
+#   tools/arm.sh build TARGETDIR                 pip-exec, MPI libraries and mpicc, into TARGETDIR/aarch64-.../release
+#   tools/arm.sh build-short TARGETDIR CODEGEN   only what the short part needs, quickly; CODEGEN writes the headers
+#   tools/arm.sh run TARGETDIR [SECONDS [PART]]  boots the machine, which runs tests/arm/init; SECONDS is its limit, PART
+#                                                `all` or `short`
 #
-# What they need comes from `tools/cache.sh arm arm-machine`.
+# What they need comes from `tools/cache.sh arm arm-machine`. KERNEL is another kernel than that, for `run`: pages of
+# another size need one.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
@@ -13,41 +16,77 @@ target=$2
 built=$target/aarch64-unknown-linux-gnu/release
 compiler=aarch64-linux-gnu-gcc
 
-build() {
-    # Debian's compiler runs from its folder.
+# Debian's compiler runs from its folder.
+compiler_of_debian() {
     mkdir -p "$target"
     printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$cache/arm/rust/usr/lib/x86_64-linux-gnu" \
         "$cache/arm/rust/usr/bin/rustc" >"$target/rustc"
     chmod 755 "$target/rustc"
-    # It writes headers, so it is one for this machine.
-    cargo build --release -p cohort-codegen
+}
+
+# Builds the packages that cargo's options name.
+cross() {
     RUSTC=$target/rustc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$compiler \
         CC_aarch64_unknown_linux_gnu=$compiler cargo build --release --target aarch64-unknown-linux-gnu \
-        --target-dir "$target" --workspace --exclude cohort-tests --exclude cohort-codegen \
-        --exclude cohort-fuzz-targets
+        --target-dir "$target" "$@"
+}
+
+build() {
+    compiler_of_debian
+    # It writes headers, so it is one for this machine.
+    cargo build --release -p cohort-codegen
+    cross --workspace --exclude cohort-tests --exclude cohort-codegen --exclude cohort-fuzz-targets
     cp "${CARGO_TARGET_DIR:-target}/release/cohort-codegen" "$built/"
     FC=aarch64-linux-gnu-gfortran tools/install-names.sh "$built"
 }
 
+# The names under which programs look for the libraries in a folder.
+names() {
+    local name
+    for name in libmpi_abi.so.1:libmpi_mpi5.so libmpi.so.12:libmpi_mpich.so libmpich.so.12:libmpi_mpich.so \
+        libmpi.so.40:libmpi_openmpi.so; do
+        ln -sf "${name#*:}" "$1/${name%:*}"
+    done
+}
+
+build_short() {
+    local package packages=()
+    compiler_of_debian
+    for package in pip-loader cohort-{node,audit,network,join,abi-mpi5,abi-mpich,abi-openmpi}; do
+        packages+=(-p "$package")
+    done
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 \
+        CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cross "${packages[@]}"
+    mkdir -p "$built/include"
+    "$1" headers "$built/include"
+    names "$built"
+}
+
 # Programs of tests/programs/c, with the MPI-5 ABI and those of MPICH and Open MPI.
 programs() {
-    local name
+    local name mpi5=("$compiler" -I "$built/include") linked=(-L "$built" -l:libmpi_abi.so.1)
     mkdir -p "$1"
-    for name in ring datatypes reductions collectives external32; do
-        MPICH_CC=$compiler "$built/mpicc" -g -O1 -o "$1/$name-mpi5" "tests/programs/c/$name.c" -lm -pthread
-    done
+    if [ "$2" = all ]; then
+        mpi5=(env "MPICH_CC=$compiler" "$built/mpicc") linked=()
+        for name in datatypes reductions collectives external32; do
+            "${mpi5[@]}" -g -O1 -o "$1/$name-mpi5" "tests/programs/c/$name.c" -lm -pthread
+        done
+        "${mpi5[@]}" -g -O0 -o "$1/long_double" tests/arm/long_double.c
+    fi
+    "${mpi5[@]}" -g -O1 -o "$1/ring-mpi5" tests/programs/c/ring.c "${linked[@]}"
     "$compiler" -g -O1 -I "$cache/mpich-venv/include" -o "$1/ring-mpich" tests/programs/c/ring.c \
         -L "$built" -l:libmpi.so.12
     "$compiler" -g -O1 -I "$cache/openmpi-venv/include" -o "$1/ring-openmpi" tests/programs/c/ring.c \
         -L "$built" -l:libmpi.so.40
     "$compiler" -g -O0 -o "$1/hello" tests/arm/hello.c
-    for name in crash hang long_double; do
-        MPICH_CC=$compiler "$built/mpicc" -g -O0 -o "$1/$name" "tests/arm/$name.c"
+    for name in crash hang; do
+        "${mpi5[@]}" -g -O0 -o "$1/$name" "tests/arm/$name.c" "${linked[@]}"
     done
 }
 
 run() {
-    local limit=${1:-600} machine=$target/machine log status=0 file name
+    local limit=${1:-600} part=${2:-all} machine=$target/machine log status=0 file
+    local kernel=${KERNEL:-$cache/arm-machine/kernel/vmlinuz}
     rm -rf "$machine"
     mkdir -p "$machine"
     cp -a "$cache/arm-machine/system/." "$machine/"
@@ -57,31 +96,35 @@ run() {
     mv "$machine"/usr/lib/python3.11/mpich-*.data/data/bin "$machine/hydra"
     chmod 755 "$machine"/hydra/*
     rm -rf "$machine"/usr/lib/python3.11/mpich-*
+    # A short boot unpacks little.
+    [ "$part" = all ] || rm -rf "$machine"/usr/lib/python3* "$machine"/usr/bin/python3*
     for file in pip-exec libcohort_node.so libcohort_audit.so libcohort_network.so libcohort_join.so \
         libmpi_mpi5.so libmpi_mpich.so libmpi_openmpi.so; do
         aarch64-linux-gnu-strip --strip-debug -o "$machine/cohort/$file" "$built/$file"
     done
-    for name in libmpi_abi.so.1:libmpi_mpi5.so libmpi.so.12:libmpi_mpich.so libmpich.so.12:libmpi_mpich.so \
-        libmpi.so.40:libmpi_openmpi.so; do
-        ln -s "${name#*:}" "$machine/cohort/${name%:*}"
-    done
-    programs "$machine/programs"
+    names "$machine/cohort"
+    programs "$machine/programs" "$part"
     install -m 755 tests/arm/init "$machine/init"
+    install -m 644 tests/arm/more "$machine/more"
     (cd "$machine" && find . -print0 | cpio --null --create --format=newc --quiet) |
         gzip -1 >"$target/machine.cpio.gz"
     log=$target/console.txt
     timeout -k 5 "$limit" qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on -smp 2 -m 3072 \
         -nic none -nographic -no-reboot \
-        -kernel "$cache/arm-machine/kernel/vmlinuz" -initrd "$target/machine.cpio.gz" \
-        -append 'console=ttyAMA0 quiet panic=-1' </dev/null >"$log" 2>&1 || status=$?
+        -kernel "$kernel" -initrd "$target/machine.cpio.gz" \
+        -append "console=ttyAMA0 quiet panic=-1 cohort.part=$part" </dev/null >"$log" 2>&1 || status=$?
     tr -d '\r' <"$log"
-    [ "$status" != 124 ] || { echo "arm: the machine did not end within $limit s; its console is above" >&2; exit 1; }
+    # 137: it did not heed SIGTERM.
+    case $status in
+    124 | 137) echo "arm: the machine did not end within $limit s; its console is above" >&2; exit 1 ;;
+    esac
     grep -q '^arm: all passed' "$log"
 }
 
 cd "$root"
 case $1 in
 build) build ;;
-run) run "${3:-}" ;;
-*) echo "usage: $0 build|run TARGETDIR [SECONDS]" >&2; exit 2 ;;
+build-short) build_short "$3" ;;
+run) run "${3:-}" "${4:-}" ;;
+*) echo "usage: $0 build|build-short|run TARGETDIR [CODEGEN | SECONDS [PART]]" >&2; exit 2 ;;
 esac

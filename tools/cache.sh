@@ -5,8 +5,8 @@
 #
 # `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, plots, which only
 # `make papers` and `make results` do, codes-more, which only `make judges` does, reach-more, which only `make reach`
-# does, lammps, which only `make apps` does, and arm and arm-machine, which only
-# `make build TARGET=aarch64` and `make arm` do.
+# does, lammps, which only `make apps` does, and arm, arm-machine and
+# arm-kernel-16k, which only `make build TARGET=aarch64` and `make arm` do.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
@@ -358,9 +358,12 @@ two_architectures() {
     command -v apt-get >/dev/null || fail "no apt-get here, and packages of Debian's are needed"
     mkdir -p "$1"/{parts,lists/partial,archives/partial}
     : >"$1/status"
-    for place in $(grep -ls debian /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null); do
-        cp "$place" "$1/parts/"
-    done
+    # Sources that the caller has put there are the only ones.
+    if [ -z "$(ls "$1/parts")" ]; then
+        for place in $(grep -ls debian /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null); do
+            cp "$place" "$1/parts/"
+        done
+    fi
     printf '%s\n' 'APT::Architecture "amd64";' 'APT::Architectures { "amd64"; "arm64"; };' \
         "Dir::State \"$1\";" "Dir::State::status \"$1/status\";" "Dir::State::lists \"$1/lists\";" \
         "Dir::Cache \"$1\";" 'Dir::Etc::sourcelist "/dev/null";' "Dir::Etc::sourceparts \"$1/parts\";" \
@@ -435,10 +438,31 @@ arm_machine() {
     mv "$staging" "$target"
 }
 
+# A kernel for that machine with pages of 16 KiB, which Debian has since 13.
+arm_kernel_16k() {
+    local target=$cache/arm-kernel-16k staging kernel
+    [ ! -e "$target/vmlinuz" ] || return 0
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    mkdir -p "$staging/apt/parts"
+    printf '%s\n' 'Types: deb' 'URIs: http://deb.debian.org/debian' 'Suites: trixie' 'Components: main' \
+        'Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg' >"$staging/apt/parts/trixie.sources"
+    two_architectures "$staging/apt"
+    local -x APT_CONFIG=$staging/apt/apt.conf
+    kernel=$(apt-cache depends linux-image-arm64-16k:arm64 | sed -nE 's/.*Depends: (linux-image-[0-9][^ :]*).*/\1/p')
+    say "fetching Debian's ${kernel%%$'\n'*}"
+    (cd "$staging/apt/archives" && retry apt-get download -qq "${kernel%%$'\n'*}:arm64")
+    dpkg --fsys-tarfile "$staging"/apt/archives/linux-image-*.deb |
+        tar -x -C "$staging" --strip-components=2 --wildcards './boot/vmlinuz-*'
+    mv "$staging"/vmlinuz-* "$staging/vmlinuz"
+    rm -rf "$staging/apt" "$target"
+    mv "$staging" "$target"
+}
+
 fetch() {
     case $1 in
     arm) arm ;;
     arm-machine) arm_machine ;;
+    arm-kernel-16k) arm_kernel_16k ;;
     system) system ;;
     lint) lint ;;
     judges) judges ;;
@@ -464,7 +488,7 @@ fetch() {
     otf2) environment otf2-venv "$otf2_pin" ;;
     lammps) environment lammps-venv "$lammps_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} arm arm-machine mpi4py-abi zig plots lammps codes-more reach-more" ;;
+    *) fail "unknown item '$1'; items: ${items[*]} arm arm-machine arm-kernel-16k mpi4py-abi zig plots lammps codes-more reach-more" ;;
     esac
 }
 
