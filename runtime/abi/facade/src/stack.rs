@@ -67,7 +67,12 @@ fn grow(wanted: u64) -> Option<()> {
     let mut protection = ProtFlags::READ | ProtFlags::WRITE;
     protection.set(ProtFlags::EXEC, is_executable);
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE | MapFlags::STACK;
+    let length = (stack.start - start) as usize;
     // SAFETY: the upper part of this stack's own guard, in which nothing lies.
-    unsafe { mm::mmap_anonymous(place, (stack.start - start) as usize, protection, flags | GROWS_DOWN) }.ok()?;
+    unsafe { mm::mmap_anonymous(place, length, protection, flags | GROWS_DOWN) }.ok()?;
+    // As of the part above: only then are they one mapping, by whose bounds the C library tells the stack's length.
+    // Kernels before 6.7 do not do this by themselves; one without huge pages refuses, and has nothing to tell apart.
+    // SAFETY: the advice changes no content.
+    let _ = unsafe { mm::madvise(place, length, mm::Advice::LinuxNoHugepage) };
     Some(())
 }
