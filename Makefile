@@ -65,7 +65,8 @@ build: system
 endif
 
 # 64-bit ARM: builds for it, and runs some jobs in an emulated machine (docs/arm.md). LIMIT is its time in seconds.
-# PAGES=16 takes a kernel with pages of 16 KiB. PART=short has a build of its own, without optimisation.
+# PAGES=16 takes a kernel with pages of 16 KiB. PART=short has a build of its own, without optimisation;
+# PART=wide has more programs than the others, and the package of `make deb`.
 arm: export KERNEL := $(if $(filter 16,$(PAGES)),$(CACHE)/arm-kernel-16k/vmlinuz)
 arm: system
 	tools/cache.sh arm arm-machine $(if $(filter 16,$(PAGES)),arm-kernel-16k) mpich openmpi
@@ -75,7 +76,8 @@ ifeq ($(PART),short)
 	tools/arm.sh run $(TARGET)/arm-short $(or $(LIMIT),900) short
 else
 	tools/arm.sh build $(TARGET)/arm
-	tools/arm.sh run $(TARGET)/arm $(or $(LIMIT),900)
+	cargo build --release -p pip-loader
+	PIP_EXEC=$(BUILT)/pip-exec tools/arm.sh run $(TARGET)/arm $(or $(LIMIT),900) $(PART)
 endif
 
 # These take what `make build` has left, so that root needs no Rust.

@@ -4,10 +4,10 @@
 #   tools/arm.sh build TARGETDIR                 pip-exec, MPI libraries and mpicc, into TARGETDIR/aarch64-.../release
 #   tools/arm.sh build-short TARGETDIR CODEGEN   only what the short part needs, quickly; CODEGEN writes the headers
 #   tools/arm.sh run TARGETDIR [SECONDS [PART]]  boots the machine, which runs tests/arm/init; SECONDS is its limit,
-#                                                PART `all` or `short`
+#                                                PART `all`, `short` or `wide`
 #
 # What they need comes from `tools/cache.sh arm arm-machine`. KERNEL is another kernel than that, for `run`: pages of
-# another size need one.
+# another size need one. `wide` makes a package, for which PIP_EXEC is a pip-exec of this machine.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
@@ -66,7 +66,7 @@ build_short() {
 programs() {
     local name mpi5=("$compiler" -I "$built/include") linked=(-L "$built" -l:libmpi_abi.so.1)
     mkdir -p "$1"
-    if [ "$2" = all ]; then
+    if [ "$2" != short ]; then
         mpi5=(env "MPICH_CC=$compiler" "$built/mpicc") linked=()
         for name in datatypes reductions collectives external32; do
             "${mpi5[@]}" -g -O1 -o "$1/$name-mpi5" "tests/programs/c/$name.c" -lm -pthread
@@ -85,6 +85,23 @@ programs() {
     done
 }
 
+# What tests/arm/wide runs: more programs of tests/programs/c, two in Fortran, and the package of `make deb`.
+wide() {
+    local name rest
+    while read -r name rest; do
+        MPICH_CC=$compiler "$built/mpicc" -g -O1 -o "$1/programs/$name-mpi5" "tests/programs/c/$name.c" -lm -pthread
+    done <tests/arm/programs
+    for name in kinds modern; do
+        MPICH_FC=aarch64-linux-gnu-gfortran "$built/mpifort" -O1 -J "$target" -static-libgfortran \
+            -o "$1/programs/$name" "tests/programs/fortran/$name.f90"
+    done
+    aarch64-linux-gnu-strip --strip-debug -o "$1/cohort/libmpifort.so.12" "$built/libmpifort_mpich.so"
+    install -m 644 tests/arm/wide "$1/wide"
+    install -m 644 tests/arm/programs "$1/programs.list"
+    tools/package.sh deb "$built" "$target/packages"
+    cp "$target"/packages/cohort_*_arm64.deb "$1/cohort.deb"
+}
+
 run() {
     local limit=${1:-600} part=${2:-all} machine=$target/machine log status=0 file
     local kernel=${KERNEL:-$cache/arm-machine/kernel/vmlinuz}
@@ -98,7 +115,7 @@ run() {
     chmod 755 "$machine"/hydra/*
     rm -rf "$machine"/usr/lib/python3.11/mpich-*
     # A short boot unpacks little.
-    [ "$part" = all ] || rm -rf "$machine"/usr/lib/python3* "$machine"/usr/bin/python3*
+    [ "$part" != short ] || rm -rf "$machine"/usr/lib/python3* "$machine"/usr/bin/python3*
     for file in pip-exec libcohort_node.so libcohort_audit.so libcohort_network.so libcohort_join.so \
         libmpi_mpi5.so libmpi_mpich.so libmpi_openmpi.so; do
         aarch64-linux-gnu-strip --strip-debug -o "$machine/cohort/$file" "$built/$file"
@@ -107,6 +124,7 @@ run() {
     programs "$machine/programs" "$part"
     install -m 755 tests/arm/init "$machine/init"
     install -m 644 tests/arm/more "$machine/more"
+    [ "$part" != wide ] || wide "$machine"
     (cd "$machine" && find . -print0 | cpio --null --create --format=newc --quiet) |
         gzip -1 >"$target/machine.cpio.gz"
     log=$target/console.txt
