@@ -10,6 +10,7 @@
 //! | `c/`        | `tests/programs/c/*.c` by their `//#` directives             | [`programs`]  |
 //! | `judges/`   | real Fortran programs, by `tests/judges`                     | [`judges`]    |
 //! | `reach/`    | Debian's programs for Open MPI, by `tests/reach`             | [`reach`]     |
+//! | `arm/`      | 64-bit ARM in an emulated machine                            | [`arm`]       |
 //! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
 //! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
@@ -28,6 +29,7 @@
 //! | `managers/` | jobs under real process managers                             | [`nodes`]     |
 //! | `mpi4py/`   | mpi4py's own suite, as `tests/suites/mpi4py.toml` lays it out | [`mpi4py`]    |
 
+mod arm;
 mod binaries;
 mod check;
 mod command;
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
     trials.extend(openmpi::trials());
     trials.extend(judges::trials());
     trials.extend(reach::trials());
+    trials.extend(arm::trials());
     trials.extend(faults::trials());
     trials.extend(hang::trials());
     trials.extend(check::trials());

@@ -1,0 +1,23 @@
+//! The short part of `make arm`: 64-bit ARM in an emulated machine, with a build of its own.
+
+use crate::command::Program;
+use crate::trials::Trial;
+use crate::{Outcome, place, trial};
+
+/// One trial: the machine runs its own, and tells their names.
+pub fn trials() -> Vec<Trial> {
+    vec![trial("arm/short part".into(), short).alone(true).long(true)]
+}
+
+/// The script's own limit ends an emulator that hangs, with the machine's console in what it says.
+fn short() -> Outcome {
+    let tool = |name: &str| Program::new(place::root().join("tools").join(name));
+    // Not with what all trials need: most runs do without.
+    tool("cache.sh").args(["arm", "arm-machine", "mpich", "openmpi"]).seconds(1200).run()?.expect_code(0)?;
+    let target = place::temporary().parent().ok_or("cargo's folder for files lies in that of its target")?;
+    let target = target.join("arm-short");
+    let codegen = place::built_file("cohort-codegen")?;
+    tool("arm.sh").arg("build-short").arg(&target).arg(codegen).seconds(1800).run()?.expect_code(0)?;
+    let machine = tool("arm.sh").arg("run").arg(&target).args(["900", "short"]).seconds(1200).run()?;
+    machine.expect_code(0)?.expect_text("arm: all passed").map(drop)
+}
