@@ -36,6 +36,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cohort_base::LocalRank;
 use cohort_base::check::{Kinds, Mistake};
+use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_base::text::complain;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -103,25 +104,35 @@ static IS_LOST: AtomicBool = AtomicBool::new(false);
 /// The launcher has the lock, and ends the ranks.
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 
-/// How often the launcher tries: a fraction of a second.
-const HOLDS: u32 = 100_000;
+/// Microseconds for which the launcher tries to get the lock.
+const HOLD_TIME: u64 = 500_000;
 
-/// How often a rank tries to get the lock before it gives the checker up: several seconds.
-const TRIES: u32 = 5_000_000;
+/// Microseconds for which a rank tries before it gives the checker up. Who has the lock may wait for a CPU.
+const LOCK_TIME: u64 = 10_000_000;
+
+/// Tries until it is done, or for so many microseconds; others get the CPU in between, for as long as the system says.
+fn within(time: u64, mut is_done: impl FnMut() -> bool) {
+    let (since, limit) = (ticks(), time * ticks_per_us());
+    while !is_done() && ticks().wrapping_sub(since) < limit {
+        rustix::thread::sched_yield();
+    }
+}
 
 /// The lock, unless it is lost.
 fn lock() -> Option<MutexGuard<'static, Shared>> {
-    for _ in 0..TRIES {
-        if let Some(shared) = SHARED.try_lock() {
-            return Some(shared);
+    let mut found = SHARED.try_lock();
+    if found.is_none() {
+        let mut is_out = false;
+        within(LOCK_TIME, || {
+            found = SHARED.try_lock();
+            is_out = IS_LOST.load(Ordering::Relaxed) || IS_HELD.load(Ordering::Relaxed);
+            is_out || found.is_some()
+        });
+        if found.is_none() && !is_out {
+            IS_LOST.store(true, Ordering::Relaxed);
         }
-        if IS_LOST.load(Ordering::Relaxed) || IS_HELD.load(Ordering::Relaxed) {
-            return None;
-        }
-        rustix::thread::sched_yield();
     }
-    IS_LOST.store(true, Ordering::Relaxed);
-    None
+    found
 }
 
 /// Does something with what is known, unless the checker is lost.
@@ -310,17 +321,17 @@ impl Shared {
 /// Ranks are about to be ended: takes the lock for good, so that none of them dies with it. A rank that has it is given
 /// some time, as it runs on.
 pub fn hold_findings() {
-    for _ in 0..HOLDS {
+    within(HOLD_TIME, || {
         if IS_HELD.load(Ordering::Relaxed) || IS_LOST.load(Ordering::Relaxed) {
-            return;
+            return true;
         }
-        if let Some(guard) = SHARED.try_lock() {
-            core::mem::forget(guard);
-            IS_HELD.store(true, Ordering::Relaxed);
-            return;
-        }
-        rustix::thread::sched_yield();
-    }
+        let Some(guard) = SHARED.try_lock() else {
+            return false;
+        };
+        core::mem::forget(guard);
+        IS_HELD.store(true, Ordering::Relaxed);
+        true
+    });
 }
 
 /// Writes what was found, as `cohort_base::check` has it. All ranks of the node have ended.

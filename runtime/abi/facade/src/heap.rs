@@ -7,7 +7,7 @@
 //! page faults, or, where pages are huge, in how much is free. Or else it is done after [`PATIENCE`] times.
 
 use crate::{libc, memory};
-use cohort_arch::PAGE;
+use cohort_arch::page;
 use cohort_base::boot::RankBoot;
 use cohort_base::settings::{KEEP, MALLOC};
 use core::ffi::{CStr, c_int, c_void};
@@ -104,7 +104,7 @@ extern "C" fn give_back() {
     let free = free();
     let faults = faults();
     let is_same = free.abs_diff(FREE.load(Ordering::Relaxed)) < STEP
-        && faults.wrapping_sub(FAULTS.load(Ordering::Relaxed)) < STEP / PAGE;
+        && faults.wrapping_sub(FAULTS.load(Ordering::Relaxed)) < STEP / page();
     if free <= ALLOWANCE || is_same && SKIPPED.fetch_add(1, Ordering::Relaxed) < PATIENCE {
         return;
     }
