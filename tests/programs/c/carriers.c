@@ -156,6 +156,58 @@ static void scans(MPI_Datatype type, MPI_Op compose, int count) {
     free(result);
 }
 
+// Fills the operand, and the result's memory with something else, or in place with the operand.
+static void refill(double *own, double *result, int in_place, int count) {
+    for (int at = 0; at < count; at++) {
+        own[at] = 0.1 * (rank + 1) + at;
+        result[at] = in_place ? own[at] : -1;
+    }
+}
+
+// A scan of doubles in one of three forms: a persistent one is started twice.
+static void sum_before(int form, int is_exclusive, int in_place, double *own, double *result, int count) {
+    void *from = in_place ? MPI_IN_PLACE : (void *)own;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Request request = MPI_REQUEST_NULL;
+    refill(own, result, in_place, count);
+    if (form == 0) {
+        (is_exclusive ? MPI_Exscan : MPI_Scan)(from, result, count, MPI_DOUBLE, MPI_SUM, comm);
+    } else if (form == 1) {
+        (is_exclusive ? MPI_Iexscan : MPI_Iscan)(from, result, count, MPI_DOUBLE, MPI_SUM, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        (is_exclusive ? MPI_Exscan_init : MPI_Scan_init)(from, result, count, MPI_DOUBLE, MPI_SUM, comm,
+                                                         MPI_INFO_NULL, &request);
+        for (int start = 0; start < 2; start++) {
+            refill(own, result, in_place, count);
+            MPI_Start(&request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        MPI_Request_free(&request);
+    }
+}
+
+// Scans of a predefined operation: all forms give the same bits.
+static void sums(int count) {
+    double *own = malloc(count * sizeof *own), *result = malloc(count * sizeof *result);
+    double *blocking = malloc(count * sizeof *blocking);
+    for (int kind = 0; kind < 4; kind++) {
+        int in_place = kind % 2, is_exclusive = kind / 2, terms = rank + !is_exclusive;
+        sum_before(0, is_exclusive, in_place, own, blocking, count);
+        for (int at = 0; at < count && terms > 0; at++) {
+            double error = blocking[at] - (0.1 * terms * (terms + 1) / 2 + (double)terms * at);
+            CHECK(error < 1e-6 && error > -1e-6);
+        }
+        for (int form = 1; form < 3; form++) {
+            sum_before(form, is_exclusive, in_place, own, result, count);
+            CHECK_EQ(memcmp(result, blocking, count * sizeof *result), 0);
+        }
+    }
+    free(own);
+    free(result);
+    free(blocking);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     size_t room = (size_t)size * (LONG + 500);
@@ -175,6 +227,8 @@ int main(int argc, char **argv) {
     equal(5);
     equal(3000);
     equal(LONG);
+    sums(1);
+    sums(ELEMENTS);
     MPI_Datatype type;
     MPI_Op compose;
     MPI_Type_contiguous(2, MPI_UNSIGNED, &type);

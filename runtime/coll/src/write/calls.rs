@@ -2,7 +2,7 @@
 
 use super::builder::{ScheduleBuilder, Subgroup};
 use super::moving::{alltoall, alltoall_in_place, barrier, broadcast, gather, neighbours, scatter};
-use super::reducing::{allreduce, folds_by_node, reduce, reduce_scatter, scan, sends_to_all};
+use super::reducing::{allreduce, folds_by_node, reduce, reduce_scatter, scan, scans_by_node, sends_to_all};
 use super::spreading::{DIRECT_MOST, allgather};
 use crate::args::Call;
 use crate::fold::Folder;
@@ -54,8 +54,9 @@ pub(crate) fn has_carriers(rank: &Rank, map: &NodeMap) -> bool {
     map.shares_nodes() && rank.node().settings().carriers != Carriers::Alone
 }
 
-/// Whether the first member of each node sends and receives for all of them in an operation: its *leader*, or the root
-/// for its own node. Kind, operation and places decide, which all members know alike.
+/// Whether one member of each node sends and receives for all of them in an operation: the first one, its *leader*, or
+/// the root for its own node, or in a blocking scan the last one. Kind, operation and places decide, which all members
+/// know alike.
 pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
     has_carriers(rank, map)
         && match call {
@@ -63,6 +64,7 @@ pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
             Call::Reduce { reduction, .. } | Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } => {
                 folds_by_node(rank, reduction, map)
             }
+            Call::Scan { reduction, .. } => scans_by_node(rank, reduction, map),
             _ => false,
         }
 }

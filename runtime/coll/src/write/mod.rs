@@ -17,6 +17,6 @@ pub(crate) use calls::write_among;
 pub(crate) use calls::{has_carriers, is_led, partners, write};
 pub(crate) use led::{Led, write_led};
 pub(crate) use node::write_for_node;
-pub(crate) use reducing::{scan_by_doubling, scans_by_node};
+pub(crate) use reducing::scan_before;
 pub(crate) use spreading::exchange;
 pub(crate) use two_groups::{Sides, write_between};

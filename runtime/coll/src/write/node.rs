@@ -2,9 +2,9 @@
 
 use super::builder::{ScheduleBuilder, Subgroup};
 use super::calls::write_among;
-use super::reducing::reduce_scatter_of_nodes;
+use super::reducing::{reduce_scatter_of_nodes, scan_before};
 use super::spreading::{DIRECT_MOST, Order, Region, double};
-use crate::args::{Blocks, Call, Reduction, elements_of};
+use crate::args::{Blocks, Call, Reduction, Scan, elements_of};
 use crate::fold::Folder;
 use crate::members::NodeMap;
 use crate::memory::reserve;
@@ -90,6 +90,9 @@ impl Posts<'_> {
         outcome: &mut Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let group = Subgroup::of_leaders(self.map, 0);
+        if let (Call::Scan { reduction, kind }, Some(folder)) = (call, folder) {
+            return self.scan(schedule, (group, folder), &reduction, kind, outcome);
+        }
         if let (Some(folder), Some(own)) = (folder, call.reduction_mut()) {
             // For the other nodes the leader's operand is that of all members here.
             let operand = self.fold(schedule, folder, own, outcome)?;
@@ -163,27 +166,99 @@ impl Posts<'_> {
         own: &Reduction<'static>,
         outcome: &mut Result<(), EngineError>,
     ) -> Result<Buffer<'static>, EngineError> {
-        let count = own.count();
-        let mut operands = reserve(self.places().len())?;
-        for place in self.places() {
-            if let Some(reduction) = self.at(place).call.reduction() {
-                operands.push(reduction.operand());
-            }
-        }
-        let bytes = folder.bytes_of(count);
-        if operands.iter().any(|operand| operand.bytes() != bytes) {
-            *outcome = truncated();
+        if !self.agree(own, outcome) || self.places().len() == 1 {
             return Ok(own.operand());
         }
-        let Some((last, rest)) = operands.split_last().filter(|(_, rest)| !rest.is_empty()) else {
-            return Ok(own.operand());
-        };
-        let sum = schedule.room(folder, count)?;
-        schedule.copy(*last, sum);
-        for operand in rest.iter().rev() {
-            schedule.fold(*operand, sum);
+        let sum = schedule.room(folder, own.count())?;
+        let mut backwards = self.reductions().rev();
+        if let Some(last) = backwards.next() {
+            schedule.copy(last.operand(), sum);
+        }
+        for reduction in backwards {
+            schedule.fold(reduction.operand(), sum);
         }
         Ok(sum)
+    }
+
+    /// What the members reduce or scan.
+    fn reductions(&self) -> impl DoubleEndedIterator<Item = Reduction<'static>> {
+        self.places().filter_map(|place| self.at(place).call.reduction().copied())
+    }
+
+    /// Whether all operands are as long as the leader's. If not, `outcome` says so.
+    fn agree(&self, own: &Reduction<'static>, outcome: &mut Result<(), EngineError>) -> bool {
+        let bytes = own.operand().bytes();
+        let do_agree = self.reductions().all(|reduction| reduction.operand().bytes() == bytes);
+        if !do_agree {
+            *outcome = truncated();
+        }
+        do_agree
+    }
+
+    /// Steps of a scan: of the members here, then of what nodes fold to; what comes before this node is folded into
+    /// the prefix of each member. Results are grouped as those of the blocking form (`blocking/nodes/scan.rs`).
+    fn scan(
+        &self,
+        schedule: &mut ScheduleBuilder<'static>,
+        (group, folder): (Subgroup<'_>, &Folder<'static>),
+        own: &Reduction<'static>,
+        kind: Scan,
+        outcome: &mut Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let do_agree = self.agree(own, outcome);
+        let total = match (do_agree, kind) {
+            // The other nodes wait for something.
+            (false, _) => own.operand(),
+            (true, Scan::Inclusive) => self.scan_here(schedule, own),
+            (true, Scan::Exclusive) => self.exscan_here(schedule, folder, own)?,
+        };
+        let before = schedule.room(folder, own.count())?;
+        scan_before(schedule, group, folder, own.op, [total, before])?;
+        if group.me == 0 || !do_agree {
+            return Ok(());
+        }
+        for (place, reduction) in self.reductions().enumerate() {
+            match (place, kind) {
+                (0, Scan::Exclusive) => schedule.copy(before, reduction.result),
+                _ => schedule.fold(before, reduction.result),
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps of a scan of the members here. Returns where the fold of all is.
+    fn scan_here(&self, schedule: &mut ScheduleBuilder<'static>, own: &Reduction<'static>) -> Buffer<'static> {
+        let mut prefix = None;
+        for reduction in self.reductions() {
+            if let Some(operand) = reduction.input() {
+                schedule.copy(operand, reduction.result);
+            }
+            if let Some(prefix) = prefix {
+                schedule.fold(prefix, reduction.result);
+            }
+            prefix = Some(reduction.result);
+        }
+        prefix.unwrap_or(own.result)
+    }
+
+    /// Steps of an exscan of the members here, of which the first gets nothing. Returns where the fold of all is.
+    fn exscan_here(
+        &self,
+        schedule: &mut ScheduleBuilder<'static>,
+        folder: &Folder<'static>,
+        own: &Reduction<'static>,
+    ) -> Result<Buffer<'static>, EngineError> {
+        let (mut prefix, mut next) = (schedule.room(folder, own.count())?, schedule.room(folder, own.count())?);
+        for (place, reduction) in self.reductions().enumerate() {
+            // In place the operand is where the result goes.
+            schedule.copy(reduction.operand(), next);
+            if place > 0 {
+                schedule.copy(prefix, reduction.result);
+                schedule.fold(prefix, next);
+            }
+            core::mem::swap(&mut prefix, &mut next);
+        }
+        Ok(prefix)
     }
 
     /// Steps of an allgather: leaders exchange the blocks of all members, which lie where these have them.

@@ -436,7 +436,7 @@ fn scan_linear<'a>(
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
-pub(crate) fn scan_by_doubling<'a>(
+fn scan_by_doubling<'a>(
     schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     folder: &Folder<'a>,
@@ -479,4 +479,20 @@ pub(crate) fn scan_by_doubling<'a>(
         distance *= 2;
     }
     Ok(())
+}
+
+/// Steps of the members that send and receive for their nodes in a scan: what nodes fold to is in the first buffer,
+/// and what those before the caller's do comes to the other one; at the first node nothing does.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn scan_before<'a>(
+    schedule: &mut ScheduleBuilder<'a>,
+    group: Subgroup<'_>,
+    folder: &Folder<'a>,
+    op: Op<'a>,
+    [total, before]: [Buffer<'a>; 2],
+) -> Result<(), EngineError> {
+    let totals = Reduction { input: Some(total.base().cast_const()), result: before, op };
+    scan_by_doubling(schedule, group, folder, &totals, Scan::Exclusive)
 }

@@ -24,7 +24,7 @@ use crate::exchange::may_communicate;
 use crate::fold::Folder;
 use crate::members::{Caller, Group, Hierarchy};
 use crate::nonblocking::{finish, start};
-use crate::write::{Led, has_carriers, is_led, scans_by_node, write_led};
+use crate::write::{Led, has_carriers, is_led, write_led};
 use cohort_core::EngineError;
 use core::cell::OnceCell;
 
@@ -59,12 +59,12 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
         Call::Gather { send, receive, root } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
         Call::Scatter { send, receive, root } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
         Call::Allgather { send, receive } if is_led => gather::allgather(group, hierarchy, *send, receive),
-        _ if is_led => run_led(group, hierarchy, call, folder),
-        Call::Alltoall { send, receive } => alltoall::alltoall(group, hierarchy, send.as_ref(), receive),
-        Call::Scan { reduction, kind } if scans_by_node(group.rank(), reduction, hierarchy) => match folder {
+        Call::Scan { reduction, kind } if is_led => match folder {
             Some(folder) => scan::scan(group, hierarchy, (reduction, &folder), *kind),
             None => Ok(()),
         },
+        _ if is_led => run_led(group, hierarchy, call, folder),
+        Call::Alltoall { send, receive } => alltoall::alltoall(group, hierarchy, send.as_ref(), receive),
         Call::Neighbours { .. } => {
             // SAFETY: what the call refers to lives to the end of this call, which waits for the request.
             let request = unsafe { start(group, call)? };

@@ -11,7 +11,7 @@ use crate::data::copy_whole;
 use crate::fold::{Folder, Runner};
 use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::{Scratch, reserve};
-use crate::write::{Subgroup, scan_by_doubling};
+use crate::write::{Subgroup, scan_before};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
@@ -68,8 +68,7 @@ fn among_nodes<'a>(
     let mut last: Vec<usize> = reserve(hierarchy.nodes())?;
     last.extend((0..hierarchy.nodes()).filter_map(|node| hierarchy.members(node).last().map(|&it| it as usize)));
     let mut schedule = builder(group, Some(*folder));
-    let totals = Reduction { input: Some(total.base().cast_const()), result: before, op: call.op };
-    scan_by_doubling(&mut schedule, Subgroup::of(&last, hierarchy.this_node()), folder, &totals, Scan::Exclusive)?;
+    scan_before(&mut schedule, Subgroup::of(&last, hierarchy.this_node()), folder, call.op, [total, before])?;
     run(group.owner, schedule)
 }
 
