@@ -56,6 +56,7 @@ const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 /// What happens when somebody waits for a lock for so long that its holder must have died.
 #[cfg(not(loom))]
 pub mod stuck {
+    use crate::clock::{ticks, ticks_per_us};
     use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
     use crate::sync::futex::{self, Wait};
     use core::ptr::null_mut;
@@ -75,6 +76,13 @@ pub mod stuck {
     #[must_use]
     pub fn is_called() -> bool {
         !CALLED.load(Ordering::Acquire).is_null()
+    }
+
+    /// For who spins, and has done so since this time in ticks: if that is so long that the holder must have died.
+    pub fn look(since: u64) {
+        if is_called() && ticks().wrapping_sub(since) > LIMIT.as_micros() as u64 * ticks_per_us() {
+            tell();
+        }
     }
 
     /// Somebody has waited for so long.
@@ -97,8 +105,12 @@ pub mod stuck {
     }
 }
 
+/// As in programs; models have no clock.
 #[cfg(loom)]
-mod stuck {
+pub mod stuck {
+    /// Nothing happens.
+    pub fn look(_since: u64) {}
+
     pub(super) fn wait(word: &crate::sync::atomic::AtomicU32, expected: u32) {
         crate::sync::futex::wait(word, expected, None);
     }

@@ -9,6 +9,8 @@
 //! interrupts it finds that claim taken and cannot come here for the same rank. Or it keeps the handler from working
 //! (`fast_path.rs`).
 
+use cohort_base::clock::ticks;
+use cohort_base::lock::stuck;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_base::sync::{CacheLine, pause};
 use cohort_datatype::op::{Kernel, PredefinedOp, class_kernel};
@@ -224,11 +226,12 @@ pub(super) fn in_turn(turns: Option<&Turns>, work: impl FnOnce()) {
 /// Takes a turn that somebody has.
 #[cold]
 fn await_turn(busy: &AtomicU32) {
-    let mut polls = 0_u32;
+    let (mut polls, since) = (0_u32, ticks());
     while busy.swap(1, Ordering::Acquire) != 0 {
         polls += 1;
         if polls.is_multiple_of(POLLS) {
             rustix::thread::sched_yield();
+            stuck::look(since);
         } else {
             pause();
         }

@@ -136,15 +136,22 @@ impl Waits {
     }
 }
 
-/// Times that somebody who looks tries for the claim, with pauses that take a few milliseconds together.
+/// Times that somebody who looks tries for the claim, with pauses that take a few milliseconds together on a quiet
+/// machine.
 const TRIES: u32 = 400;
+
+/// Microseconds after which it gives up all the same: where ranks outnumber CPUs a pause may take long, and a rank that
+/// was killed may have its claim for ever.
+const LOOK_TIME: u64 = 300_000;
 
 impl Rank {
     /// The claim, for somebody who only looks; `None` if it cannot be had soon. Subsystems are not told of it, and
     /// nothing is done for the rank at its end.
     fn look(&self) -> Option<Looking<'_>> {
         self.waits().stamps.ask(true);
-        let got = (0..TRIES).any(|tried| {
+        let (since, limit) = (ticks(), LOOK_TIME * ticks_per_us());
+        let in_time = |tried: &u32| *tried == 0 || ticks().wrapping_sub(since) < limit;
+        let got = (0..TRIES).take_while(in_time).any(|tried| {
             if tried > 0 {
                 self.node().yield_policy().give_way();
             }
