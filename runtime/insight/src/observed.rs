@@ -148,9 +148,11 @@ fn is_wanted(settings: &Settings) -> bool {
 }
 
 /// Makes what the node's report is made from and ranks would else make when they first need it: one that is killed
-/// meanwhile would leave it for ever unmade. Call before ranks run.
-pub fn prepare() {
-    statistics::prepare();
+/// meanwhile would leave it for ever unmade. Nothing if nobody asks for observation. Call before ranks run.
+pub fn prepare(settings: &Settings) {
+    if is_wanted(settings) {
+        statistics::classes::shapes();
+    }
 }
 
 /// The process's observers, made when they are first asked for.

@@ -97,10 +97,7 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
     let Some(created) = Node::create(boot, settings, network) else {
         return core::ptr::null();
     };
-    let observes = created.settings().stats == Stats::Calls || created.settings().check_kinds.is_any();
-    if observes {
-        observed::prepare();
-    }
+    observed::prepare(created.settings());
     if created.survives() {
         HEAP.guard();
         SURVIVORS.store((&raw const *created).cast_mut(), Ordering::Release);

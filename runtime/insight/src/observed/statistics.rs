@@ -26,11 +26,6 @@ use core::sync::atomic::Ordering;
 use files::FileCall;
 use spin::Mutex;
 
-/// See [`super::prepare`].
-pub fn prepare() {
-    shapes();
-}
-
 /// Communicators that are counted apart; calls on others go to the last of them.
 const COMMS_MAX: usize = 64;
 
