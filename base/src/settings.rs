@@ -126,7 +126,7 @@ impl Settings {
         steal_remote_after: 64,
         wait: WaitMode::Auto,
         eager_max: 16 << 10,
-        net_eager_max: 64 << 10,
+        net_eager_max: 256 << 10,
         net_notify: NetNotify::Mirror,
         signal: SignalIntervals { source: SignalSource::Sender, phase_us: 2, period_us: 10, decay: 2, max_turns: 64 },
         ghosts: 1,
@@ -284,7 +284,7 @@ pub static TABLE: &[Row] = &[
     Row {
         name: "COHORT_NET_EAGER_MAX",
         values: "bytes, 0 to 1G (suffixes K, M, G)",
-        default: "64K",
+        default: "256K",
         help: "longest message to another node that travels with its data",
         set: |s, v| bytes(v).filter(|&n| n <= 1 << 30).map(|n| s.net_eager_max = n),
     },

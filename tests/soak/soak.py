@@ -31,7 +31,7 @@ WRONG = re.compile(r"soak: WRONG: .*? round (\d+) ")
 # What is drawn for a program, beside its policy. The first value of each is the default.
 SETTINGS = {
     "COHORT_EAGER_MAX": ("16K", "16K", "0", "1K", "256K"),
-    "COHORT_NET_EAGER_MAX": ("64K", "64K", "1K", "0"),
+    "COHORT_NET_EAGER_MAX": ("256K", "64K", "1K", "0"),
     "COHORT_NET_RAILS": ("1", "1", "3"),
     "COHORT_NET_NOTIFY": ("mirror", "mirror", "defer"),
     "COHORT_WAIT": ("auto", "auto", "spin", "park"),

@@ -29,6 +29,7 @@ pub mod interpose;
 pub mod record;
 
 pub use cohort_base::{LocalRank, WorldRank};
+use core::cell::Cell;
 use core::time::Duration;
 
 /// The caller that is no rank of the node, but its launcher: it only [interrupts](Transport::interrupt).
@@ -160,6 +161,15 @@ impl Polled {
     }
 }
 
+/// Where the rest of a packet goes that is coming ([`Event::Begins`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Memory for the rest, which the transport may write until the completion.
+    pub memory: *mut u8,
+    /// What its completion says.
+    pub token: Token,
+}
+
 /// What [`Transport::poll`] found.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
@@ -170,9 +180,22 @@ pub enum Event<'a> {
         /// Header and body.
         bytes: &'a [u8],
     },
-    /// A send, read or write is complete; what was written is in the other rank's memory.
+    /// The beginning of a packet has arrived. Whoever says where the rest goes gets that there, and its completion by
+    /// the place's token, or its failure, as of a read; the beginning was taken then. Else the packet comes again, as a
+    /// whole. Transports that cannot do that only give whole packets.
+    Begins {
+        /// Its sender.
+        from: WorldRank,
+        /// Header and body, as far as they have come; valid during the call only.
+        bytes: &'a [u8],
+        /// How many bytes are missing.
+        rest: usize,
+        /// To be set to where they go.
+        place: &'a Cell<Option<Place>>,
+    },
+    /// A send, a read, a write or the rest of a packet is complete; what was written is in the other rank's memory.
     Completed(Token),
-    /// A send, read or write has failed for good.
+    /// A send, a read, a write or the rest of a packet has failed for good.
     Failed {
         /// The operation.
         token: Token,

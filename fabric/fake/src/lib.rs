@@ -17,10 +17,11 @@ mod state;
 mod tests;
 
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Polled, ROOT, Refused, Region, Sent, Token, Transfer, Transport,
+    Budget, Event, Limits, LocalRank, Packet, Place, Polled, ROOT, Refused, Region, Sent, Token, Transfer, Transport,
     WorldRank,
 };
-use state::Shared;
+use state::{Shared, Waiting};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct Options {
     pub operations: usize,
     /// Bytes of the longest packet that is [`Sent::Done`] at once.
     pub inject: usize,
+    /// Packets of so many bytes and more come apart: first their half ([`Event::Begins`]).
+    pub apart: usize,
     /// Regions begin at address 0.
     pub offsets: bool,
     /// Operations of an endpoint complete in any order.
@@ -54,6 +57,7 @@ impl Default for Options {
             queue: 64,
             operations: 64,
             inject: 256,
+            apart: 512,
             offsets: false,
             reorder: false,
             seed: 1,
@@ -139,6 +143,28 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Gives the beginning of a packet, and the rest to where the engine wants it. False if it wants the whole.
+    fn comes_apart(&self, own: WorldRank, event: &Waiting, sink: &mut dyn FnMut(Event<'_>)) -> bool {
+        let Waiting::Packet { from, bytes } = event else {
+            return false;
+        };
+        if bytes.len() < self.shared.options.apart {
+            return false;
+        }
+        let (bytes, rest) = bytes.split_at(bytes.len() / 2);
+        let place = Cell::new(None);
+        sink(Event::Begins { from: *from, bytes, rest: rest.len(), place: &place });
+        let Some(Place { memory, token }) = place.get() else {
+            return false;
+        };
+        // SAFETY: the engine has given memory for the rest, until the completion that follows.
+        unsafe { memory.copy_from_nonoverlapping(rest.as_ptr(), rest.len()) };
+        self.shared.complete(own, token);
+        true
+    }
+}
+
 // SAFETY: `state` reads the memory of an operation no later than when it queues its completion.
 unsafe impl Transport for Node {
     fn limits(&self) -> Limits {
@@ -190,7 +216,9 @@ unsafe impl Transport for Node {
             let Some(event) = self.shared.take(own) else {
                 break;
             };
-            sink(event.borrow());
+            if !self.comes_apart(own, &event, sink) {
+                sink(event.borrow());
+            }
             found += 1;
         }
         Polled::events(found)

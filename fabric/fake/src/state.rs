@@ -270,6 +270,11 @@ impl Shared {
         }
     }
 
+    /// The rest of a packet is in its place; or that has failed.
+    pub fn complete(&self, own: WorldRank, token: Token) {
+        self.lock().complete(own, token, None);
+    }
+
     pub fn watch(&self, node: usize, limit: Option<Duration>, others: &[i32]) {
         let deadline = limit.map(|limit| Instant::now() + limit);
         let mut state = self.lock();

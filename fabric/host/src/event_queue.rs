@@ -10,7 +10,8 @@
 //! endpoint. While a rank's queue has events, new events for it go behind that.
 
 use cohort_base::lock::FutexLock;
-use cohort_fabric::{Event, LocalRank, Token, WorldRank};
+use cohort_fabric::{Event, LocalRank, Place, Token, WorldRank};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -140,18 +141,32 @@ impl<'a> Delivery<'a> {
         Self { taker: Some(Taker { rank, left: most, sink }), ..Self::to_queues(queues) }
     }
 
+    /// The engine, if it takes any event of this rank now.
+    #[inline]
+    fn taker_of(&mut self, rank: LocalRank) -> Option<&mut Taker<'a>> {
+        let queues = self.queues;
+        let taker = self.taker.as_mut();
+        taker.filter(|taker| taker.rank == rank && taker.left > 0 && !queues[rank as usize].waits())
+    }
+
     /// Gives an event to the engine if it takes any of this rank now.
     #[inline]
     fn give(&mut self, rank: LocalRank, event: Event<'_>) -> bool {
-        match &mut self.taker {
-            Some(taker) if taker.rank == rank && taker.left > 0 && !self.queues[rank as usize].waits() => {
-                taker.left -= 1;
-                self.given += 1;
-                (taker.sink)(event);
-                true
-            }
-            _ => false,
-        }
+        let Some(taker) = self.taker_of(rank) else {
+            return false;
+        };
+        taker.left -= 1;
+        (taker.sink)(event);
+        self.given += 1;
+        true
+    }
+
+    /// A packet is coming: asks the engine where the missing bytes go. None if the packet is to be given as a whole.
+    pub fn begins(&mut self, to: LocalRank, from: WorldRank, bytes: &[u8], rest: usize) -> Option<Place> {
+        let taker = self.taker_of(to)?;
+        let place = Cell::new(None);
+        (taker.sink)(Event::Begins { from, bytes, rest, place: &place });
+        place.get()
     }
 
     fn post(&mut self, rank: LocalRank, event: QueuedEvent) {

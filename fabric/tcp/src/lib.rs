@@ -33,8 +33,11 @@ use cohort_fabric_host::source::{NodeNetwork, Setup, Source};
 use interface::Interfaces;
 use network::TcpNetwork;
 
-/// Bytes of the longest packet: messages up to 64 KiB travel with their data.
-pub const PACKET_MAX: usize = (64 << 10) + 256;
+/// Bytes of the longest packet: messages up to 256 KiB travel with their data.
+pub const PACKET_MAX: usize = (256 << 10) + 256;
+
+/// The same of an encrypted connection, which copies it, and as a whole before the first byte is written.
+pub const ENCRYPTED_PACKET_MAX: usize = (64 << 10) + 256;
 
 /// Bytes of the longest read or write.
 pub const TRANSFER_MAX: usize = 64 << 20;

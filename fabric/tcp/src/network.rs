@@ -7,7 +7,7 @@ use crate::interface::Interfaces;
 use crate::node::Node;
 use crate::rail::Rail;
 use crate::shared::Shared;
-use crate::{PACKET_MAX, TRANSFER_MAX};
+use crate::{ENCRYPTED_PACKET_MAX, PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{
     Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
     record,
@@ -166,7 +166,11 @@ impl TcpNetwork {
 // has ended.
 unsafe impl Transport for TcpNetwork {
     fn limits(&self) -> Limits {
-        Limits { packet: PACKET_MAX, transfer: TRANSFER_MAX }
+        let packet = match self.shared.encrypts {
+            true => ENCRYPTED_PACKET_MAX,
+            false => PACKET_MAX,
+        };
+        Limits { packet, transfer: TRANSFER_MAX }
     }
 
     unsafe fn send(

@@ -28,6 +28,9 @@ const FLUSH_MAX: usize = 512 << 10;
 /// What ends an encrypted connection on which something came that the other node has not written.
 pub const FORGED: i32 = libc::EBADMSG;
 
+/// Bytes of a segment on most networks. The receiver's system acknowledges more than one when it is read.
+const SEGMENT: usize = 1400;
+
 /// Pieces of one system call.
 const PIECES: usize = 16;
 
@@ -138,6 +141,10 @@ pub struct Stream {
     /// The system took less than it was given, or the caller leaves writing to the connector, so nothing is written
     /// before there is room.
     pub is_blocked: bool,
+    /// More than one segment was written, and nothing has come since: the other system acknowledges it on its own.
+    pub awaits_acknowledgement: bool,
+    /// The last packet was a long one, or is: of the next one little is read before the engine says where it goes.
+    pub had_long_packet: bool,
     /// The other node has said its last.
     pub has_left: bool,
     /// This one has.
@@ -169,6 +176,8 @@ impl Stream {
             node,
             socket: None,
             is_blocked: true,
+            awaits_acknowledgement: false,
+            had_long_packet: false,
             has_left: false,
             has_said_bye: false,
             operations: 0,
@@ -300,10 +309,12 @@ impl Stream {
             // SAFETY: the callers' pieces are readable.
             Some(cipher) => unsafe { encrypted::write(cipher, caller, socket, pieces) },
         };
-        written.map(|written| written.unwrap_or(0)).unwrap_or_else(|code| {
+        let written = written.map(|written| written.unwrap_or(0)).unwrap_or_else(|code| {
             self.write_error = Some(code);
             0
-        })
+        });
+        self.awaits_acknowledgement |= written > SEGMENT;
+        written
     }
 
     /// Writes what waits as far as the system takes it, unless it took too little before.
@@ -395,6 +406,7 @@ impl Stream {
         let Some(read) = caller.call(socket, |number| read(number, &mut list))? else {
             return Ok(None);
         };
+        self.awaits_acknowledgement = false;
         let placed = read.min(list[0].iov_len);
         match &mut self.body {
             Some(body) => body.advance(placed),

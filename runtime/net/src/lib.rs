@@ -44,7 +44,7 @@ pub use cohort_arch::hidden;
 pub use note::{Note, post_note, room_of_notes};
 pub use receiver::{Receiver, hooks};
 #[doc(hidden)]
-pub use {cohort_base::LocalRank, cohort_base::Peer, cohort_core::claim::Claim};
+pub use {cohort_base::LocalRank, cohort_base::Peer, cohort_core::claim::Claim, cohort_fabric::Place};
 
 use calls::Calls;
 use cohort_base::WorldRank;
@@ -63,6 +63,7 @@ use cohort_core::turn::{Look, Turn};
 use cohort_fabric::{Budget, Event, Limits, Transport};
 use cohort_steal::TaskKind;
 use cohort_steal::park::{Awake, Ticket};
+use core::cell::Cell;
 use core::ptr::NonNull;
 use link::{IN_BUSY, Link, Outgoing};
 use names::Names;
@@ -81,6 +82,9 @@ const ROUNDS_PER_TURN: u32 = 4;
 
 /// Turns of an owner that expects nothing from the network between two looks at it.
 const TURNS_PER_LOOK: u32 = 16;
+
+/// The most for [`Net::piece`].
+const PIECE_MAX: usize = 64 << 10;
 
 /// The bit of a token that tells a read from a packet.
 pub const READ: u64 = 1;
@@ -102,6 +106,8 @@ pub struct Net {
     pub limits: Limits,
     /// The longest message that travels with its data.
     pub eager_max: u64,
+    /// Bytes of data of one packet, where data travels in several: they are made, sent and taken in turn.
+    pub piece: u64,
     /// Who watches the network: a rank's number plus one, or that of a dedicated worker behind those of the ranks; 0 if
     /// nobody does.
     watcher: AtomicU32,
@@ -125,6 +131,7 @@ impl Net {
             is_watched,
             limits,
             eager_max: eager_max.min(limits.packet - Header::BYTES) as u64,
+            piece: PIECE_MAX.min(limits.packet - Header::BYTES) as u64,
             watcher: AtomicU32::new(0),
             fruitless: AtomicU32::new(0),
         }
@@ -338,6 +345,7 @@ pub fn packets_received(claim: &mut Claim<'_>) -> u64 {
 fn handle(claim: &mut Claim<'_>, event: Event<'_>) -> u64 {
     match event {
         Event::Packet { from, bytes } => packet(claim, from, bytes),
+        Event::Begins { from, bytes, rest, place } => begins(claim, from, bytes, rest, place),
         Event::Completed(token) if token & READ != 0 => hooks::read_ended(claim, token, None),
         Event::Completed(token) => {
             packet_done(claim, token, None);
@@ -415,6 +423,32 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
         },
         None => fail::nonsense(claim.rank(), peer),
     }
+}
+
+/// The beginning of a packet: says where the rest goes if it is a message that a receive waits for. Returns the bytes
+/// that came into a user's buffer.
+fn begins(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8], rest: usize, place: &Cell<Option<Place>>) -> u64 {
+    let node = claim.rank().node();
+    if !node.has_number(from) || node.local(node.peer(from)).is_some() {
+        return 0;
+    }
+    let peer = node.peer(from);
+    let Some((header, body)) = Header::split(bytes) else {
+        return 0;
+    };
+    let is_message = header.kind() == Some(PacketKind::Eager) && header.bytes == (body.len() + rest) as u64;
+    // Without the link the whole packet says what is missing.
+    let Some(link) = is_message.then(|| link::link_to(claim, peer).ok()).flatten() else {
+        return 0;
+    };
+    place.set(hooks::begins(claim, peer, &header, body));
+    if place.get().is_none() {
+        return 0;
+    }
+    claim.of::<Network>().received += 1;
+    link.give_window(u64::from(header.credit));
+    link.is_closed.set(false);
+    body.len() as u64
 }
 
 // SAFETY: no other subsystem has this place.

@@ -40,8 +40,7 @@ impl Note {
 
 /// The longest data of a note.
 pub fn room_of_notes(node: &Node) -> usize {
-    let packet = Net::of(node).map_or(0, |net| net.limits.packet);
-    packet.saturating_sub(Header::BYTES)
+    Net::of(node).map_or(0, |net| net.piece as usize)
 }
 
 /// Lines up a note with room for `length` bytes of data, which the caller fills at once. It leaves

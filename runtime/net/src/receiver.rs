@@ -8,6 +8,7 @@ use crate::Net;
 use crate::wire::Header;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::Claim;
+use cohort_fabric::Place;
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
@@ -16,6 +17,13 @@ pub trait Receiver {
     /// Handles a packet. Returns the bytes that came into a user's buffer; `None` for a packet of
     /// another subsystem's, or one that makes no sense. The transport must not be called.
     fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64>;
+
+    /// The beginning of a message, of which `body` has come: says where the rest goes, with a token of
+    /// [`crate::READ`], if a receive waits for it; `None`, and nothing is changed, if the packet is to come as a whole.
+    /// The transport must not be called.
+    fn begins(_claim: &mut Claim<'_>, _from: Peer, _header: &Header, _body: &[u8]) -> Option<Place> {
+        None
+    }
 
     /// A packet that belongs to this sender ([`crate::link::Outgoing::belongs_to`]) has left.
     fn packet_left(_claim: &mut Claim<'_>, _sender: NonNull<c_void>) {}
@@ -43,6 +51,7 @@ pub mod hooks {
 
     unsafe extern "Rust" {
         safe fn cohort_net_packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64>;
+        safe fn cohort_net_begins(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<Place>;
         safe fn cohort_net_packet_left(claim: &mut Claim<'_>, sender: NonNull<c_void>);
         safe fn cohort_net_read_ended(claim: &mut Claim<'_>, token: u64, failure: Option<i32>) -> u64;
         safe fn cohort_net_line_up(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32;
@@ -53,6 +62,12 @@ pub mod hooks {
     #[inline]
     pub fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64> {
         cohort_net_packet(claim, from, header, body)
+    }
+
+    /// [`Receiver::begins`] of the first that takes it.
+    #[inline]
+    pub fn begins(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<Place> {
+        cohort_net_begins(claim, from, header, body)
     }
 
     /// [`Receiver::packet_left`]
@@ -93,6 +108,7 @@ macro_rules! receivers {
             // The functions are for this image only.
             $crate::hidden! {
                 "cohort_net_packet"
+                "cohort_net_begins"
                 "cohort_net_packet_left"
                 "cohort_net_read_ended"
                 "cohort_net_line_up"
@@ -107,6 +123,16 @@ macro_rules! receivers {
                 body: &[u8],
             ) -> Option<u64> {
                 None $(.or_else(|| <$receiver as Receiver>::packet(claim, from, header, body)))*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_net_begins(
+                claim: &mut $crate::Claim<'_>,
+                from: $crate::Peer,
+                header: &Header,
+                body: &[u8],
+            ) -> Option<$crate::Place> {
+                None $(.or_else(|| <$receiver as Receiver>::begins(claim, from, header, body)))*
             }
 
             #[unsafe(no_mangle)]

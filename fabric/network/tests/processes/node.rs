@@ -3,7 +3,7 @@
 use cohort_base::boot::RankLocation;
 use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
 use cohort_fabric::record;
-use cohort_fabric::{Budget, Event, Packet, Refused, Sent, Transport};
+use cohort_fabric::{Budget, Event, Packet, Place, Refused, Sent, Transport};
 use cohort_network::cohort_fabric_open;
 use std::ffi::{CString, c_void};
 use std::io::BufRead;
@@ -12,9 +12,19 @@ use std::io::BufRead;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     Packet(u32, Vec<u8>),
+    /// One whose rest is to come, to the end of these bytes.
+    Coming(u32, Vec<u8>),
     Completed(u64),
     Failed(u64),
     Lost(u32),
+}
+
+/// The bit of a token of a packet that is coming.
+const COMING: u64 = 1 << 62;
+
+/// The token of a packet that is coming into these bytes.
+fn token_of(bytes: &[u8]) -> u64 {
+    bytes.as_ptr() as u64 | COMING
 }
 
 /// An open network of this process.
@@ -118,12 +128,26 @@ impl Node {
     /// Takes events of an endpoint.
     pub fn poll(&self, endpoint: u32, caller: u32, seen: &mut Vec<Seen>) {
         self.network.poll(endpoint, caller, Budget::events(64), &mut |event| {
-            seen.push(match event {
+            let next = match event {
                 Event::Packet { from, bytes } => Seen::Packet(from, bytes.to_vec()),
+                Event::Begins { from, bytes, rest, place } => {
+                    let mut whole = bytes.to_vec();
+                    whole.resize(bytes.len() + rest, 0);
+                    let memory = whole[bytes.len()..].as_mut_ptr();
+                    place.set(Some(Place { memory, token: token_of(&whole) }));
+                    Seen::Coming(from, whole)
+                }
+                Event::Completed(token) if token >> 62 == 1 => {
+                    let is_it = |seen: &Seen| matches!(seen, Seen::Coming(_, bytes) if token_of(bytes) == token);
+                    let at = seen.iter().position(is_it).expect("a packet that has begun");
+                    let Seen::Coming(from, bytes) = seen.remove(at) else { unreachable!() };
+                    Seen::Packet(from, bytes)
+                }
                 Event::Completed(token) => Seen::Completed(token),
                 Event::Failed { token, .. } => Seen::Failed(token),
                 Event::Lost { rank, .. } => Seen::Lost(rank),
-            });
+            };
+            seen.push(next);
         });
     }
 

@@ -5,7 +5,7 @@ use super::{COMMON, Connections, DIRECT_MAX, Held};
 use crate::frame::{self, FrameKind, Head, TARGET, Target};
 use crate::stream::{Body, FORGED, Next, Stream};
 use crate::{PACKET_MAX, TRANSFER_MAX};
-use cohort_fabric::{Direction, Refused, Transfer};
+use cohort_fabric::{Direction, Place, Refused, Transfer};
 use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::packet::Way;
 use cohort_fabric_host::seat::system_call;
@@ -16,6 +16,13 @@ const CALLS_PER_LOOK: u32 = 4;
 
 /// Bytes that are read ahead while data is on its way that need not be copied.
 const AHEAD_OF_DATA: usize = 256;
+
+/// Missing bytes of a packet from which on the engine is asked where they go.
+const APART_MIN: usize = 2 << 10;
+
+/// Bytes of a packet behind which another such is expected, and bytes that are read of it at first.
+const LONG_PACKET: usize = 20 << 10;
+const AHEAD_OF_PACKET: usize = 1 << 10;
 
 /// Reads and writes that this node has under way with another on one rail.
 const OPERATIONS_MAX: u32 = 1024;
@@ -79,7 +86,7 @@ impl Held<'_> {
         if self.rail.has_room.load(Ordering::Relaxed) {
             self.look_for_room(delivery);
         }
-        if self.state.open.len() <= DIRECT_MAX {
+        if self.state.open.len() <= DIRECT_MAX && !self.awaits_acknowledgement() {
             let mut index = 0;
             while let Some(&node) = self.state.open.get(index) {
                 self.serve(node, delivery);
@@ -110,6 +117,14 @@ impl Held<'_> {
         if !may_wait {
             self.rail.is_full.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// Whether an acknowledgement may come at any time. Who reads in vain has the socket's lock meanwhile, and the
+    /// other node's system waits for that.
+    fn awaits_acknowledgement(&self) -> bool {
+        let Connections { open, streams, .. } = &*self.state;
+        let mut open = open.iter().filter_map(|&node| streams[node as usize].as_deref());
+        open.any(|stream| stream.awaits_acknowledgement)
     }
 
     /// The nodes of the sockets that a set tells of now.
@@ -242,8 +257,9 @@ impl Held<'_> {
         for _ in 0..CALLS_PER_LOOK {
             // What comes next may be the beginning of data that has a place already.
             let ahead = match stream.operations {
-                0 => COMMON,
                 _ if stream.is_encrypted() => COMMON,
+                0 if stream.had_long_packet => AHEAD_OF_PACKET,
+                0 => COMMON,
                 _ => AHEAD_OF_DATA,
             };
             let filled = match stream.fill(self.caller, &mut common[..ahead]) {
@@ -281,8 +297,34 @@ impl Held<'_> {
                 Next::Frame(head, inside) => self.frame(stream, head, inside, delivery)?,
             }
         }
-        stream.saved.extend_from_slice(bytes);
+        if !self.is_placed(stream, bytes, delivery)? {
+            stream.saved.extend_from_slice(bytes);
+        }
         Ok(())
+    }
+
+    /// Has the rest of a packet go to where the engine wants it, if it can tell: what has come of it is dealt with.
+    fn is_placed(&mut self, stream: &mut Stream, bytes: &[u8], delivery: &mut Delivery<'_>) -> Result<bool, i32> {
+        let Some((Ok(Head { kind: FrameKind::Packet, length, id }), inside)) = Head::split(bytes) else {
+            return Ok(false);
+        };
+        let rest = length as usize - inside.len();
+        if rest < APART_MIN || stream.is_encrypted() || stream.body.is_some() {
+            return Ok(false);
+        }
+        stream.had_long_packet = true;
+        let (node, Way { from, to }) = (stream.node, Way::of(id));
+        let rank = self.node.receiver(node, from, to).ok_or(MALFORMED)?;
+        let Some(Place { memory, token }) = delivery.begins(rank, from, inside, rest) else {
+            return Ok(false);
+        };
+        // It ends like a read.
+        let ticket = Ticket { rank, token };
+        let id = self.state.operations.add(RailOperation { ticket, node, memory, length: rest });
+        stream.operations += 1;
+        let head = Head { kind: FrameKind::Data, length: rest as u32, id };
+        stream.body = Some(Body { memory, left: rest, head });
+        Ok(true)
     }
 
     fn frame(
@@ -297,6 +339,7 @@ impl Held<'_> {
             FrameKind::Packet => {
                 let Way { from, to } = Way::of(head.id);
                 let to = self.node.receiver(node, from, to).ok_or(MALFORMED)?;
+                stream.had_long_packet = inside.len() >= LONG_PACKET;
                 delivery.packet(to, from, inside);
             }
             FrameKind::Read => self.answer_read(stream, head, inside)?,

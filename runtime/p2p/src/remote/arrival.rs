@@ -121,6 +121,10 @@ pub(crate) struct Inbound {
     pub(super) pieces: Cell<u32>,
     /// The rest cannot be read any more.
     pub(super) is_lost: Cell<bool>,
+    /// Whether the sender waits for word that all has come.
+    pub(super) is_answered: bool,
+    /// Whether the message took its cost out of the sender's window.
+    pub(super) is_owed: bool,
     /// What the policy remembers of it.
     pub(super) mark: Mark,
     pub(super) links: Links<Self>,
@@ -160,6 +164,8 @@ impl Inbound {
             done: Cell::new(0),
             pieces: Cell::new(0),
             is_lost: Cell::new(false),
+            is_answered: !arrival.is_owed || arrival.flags & SYNCHRONOUS != 0,
+            is_owed: arrival.is_owed,
             mark,
             links: Links::none(),
         };

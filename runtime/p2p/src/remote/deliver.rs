@@ -13,6 +13,7 @@ use cohort_core::claim::Claim;
 use cohort_core::message::{Envelope, Status};
 use cohort_core::record::RecordRef;
 use cohort_datatype as datatype;
+use cohort_fabric::Place;
 use cohort_net::link::{self, InWaiting, answer, link_to, owe};
 use cohort_net::wire::{Header, MATCHED, PacketKind, SYNCHRONOUS};
 use cohort_net::{Net, fail, kick};
@@ -22,17 +23,7 @@ use core::ptr::{NonNull, null_mut};
 /// A message or an RTS has arrived. Returns the bytes that were copied into a user's buffer.
 pub(super) fn arrive(claim: &mut Claim<'_>, peer: Peer, packet: &Header, data: Option<&[u8]>) -> u64 {
     let envelope = packet.envelope();
-    let arrival = Arrival {
-        waiting: InWaiting::none(),
-        peer,
-        flags: packet.flags,
-        is_owed: data.is_some(),
-        message: packet.message,
-        bytes: packet.bytes,
-        id: packet.id,
-        region: packet.region,
-        data: Cell::new(data.map_or(Data::Offered, |data| Data::InPacket(data.as_ptr()))),
-    };
+    let arrival = arrival_of(peer, packet, data.map_or(Data::Offered, |data| Data::InPacket(data.as_ptr())));
     let request = claim.of::<P2p>().posted.find(&envelope);
     if let Some(request) = request {
         unpost_receive(claim, request);
@@ -43,6 +34,40 @@ pub(super) fn arrive(claim: &mut Claim<'_>, peer: Peer, packet: &Header, data: O
         fail::no_memory(claim.rank(), peer);
     }
     0
+}
+
+fn arrival_of(peer: Peer, packet: &Header, data: Data) -> Arrival {
+    Arrival {
+        waiting: InWaiting::none(),
+        peer,
+        flags: packet.flags,
+        is_owed: matches!(data, Data::InPacket(_)),
+        message: packet.message,
+        bytes: packet.bytes,
+        id: packet.id,
+        region: packet.region,
+        data: Cell::new(data),
+    }
+}
+
+/// The beginning of a message with its data has arrived: the rest goes straight into the buffer of a posted receive, if
+/// that is one run of bytes and has room. `None` if not; nothing was done then.
+pub(super) fn begin(claim: &mut Claim<'_>, peer: Peer, packet: &Header, body: &[u8]) -> Option<Place> {
+    let envelope = packet.envelope();
+    let request = claim.of::<P2p>().posted.find(&envelope)?;
+    let (capacity, into) = (request.buffer().bytes(), request.buffer().contiguous()?);
+    if capacity < packet.bytes {
+        return None;
+    }
+    let arrival = arrival_of(peer, packet, Data::InPacket(body.as_ptr()));
+    let status = Status::delivered(envelope, arrival.bytes, capacity);
+    // SAFETY: a posted request is pending, and was made for this message; that its buffer has room was seen.
+    let place = unsafe { receive::begin(claim, &arrival, (request, into), status, body) }?;
+    unpost_receive(claim, request);
+    if arrival.message != 0 {
+        traced::matched(claim, peer, envelope, arrival.bytes, arrival.message);
+    }
+    Some(place)
 }
 
 /// Stores an arrival that no posted receive takes, with a copy of its data.

@@ -29,6 +29,7 @@ use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
 use cohort_core::record::RecordRef;
 use cohort_core::subsystem::Subsystem;
+use cohort_fabric::Place;
 use cohort_net::wire::{Header, PacketKind};
 use cohort_net::{Net, Receiver};
 use core::ffi::c_void;
@@ -118,6 +119,10 @@ impl Receiver for Remote {
             _ => return None,
         }
         Some(0)
+    }
+
+    fn begins(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<Place> {
+        deliver::begin(claim, from, header, body)
     }
 
     fn packet_left(claim: &mut Claim<'_>, sender: NonNull<c_void>) {

@@ -16,9 +16,9 @@ use cohort_core::message::Status;
 use cohort_core::record::RecordRef;
 use cohort_core::subsystem::hooks;
 use cohort_datatype as datatype;
-use cohort_fabric::{Direction, Refused, Transfer};
+use cohort_fabric::{Direction, Place, Refused, Transfer};
 use cohort_net::fail;
-use cohort_net::link::answer;
+use cohort_net::link::{answer, owe};
 use cohort_net::names;
 use cohort_net::wire::{Header, PacketKind, READABLE};
 use cohort_net::{Net, READ};
@@ -57,6 +57,43 @@ pub(super) unsafe fn fetch(claim: &mut Claim<'_>, arrival: &Arrival, request: Re
         fail::no_memory(claim.rank(), arrival.peer);
     }
     claim.expect_more(TaskKind::Net);
+}
+
+/// Begins to receive a message of which `body` has come: says where the rest goes. `None` without memory; nothing was
+/// done.
+///
+/// # Safety
+/// `request` is a posted receive of the claimed rank that the message matches, and `into` its buffer, of one run of
+/// bytes, with room for all of the message.
+pub(super) unsafe fn begin(
+    claim: &mut Claim<'_>,
+    arrival: &Arrival,
+    (request, into): (RecordRef<Operation>, *mut u8),
+    status: Status,
+    body: &[u8],
+) -> Option<Place> {
+    let block = claim.alloc(size_of::<Piece>())?;
+    let Some(inbound) = Inbound::make(claim, arrival, arrival.bytes) else {
+        // SAFETY: fresh.
+        unsafe { claim.free_local(block) };
+        return None;
+    };
+    let piece = block.cast::<Piece>();
+    let offset = body.len() as u64;
+    inbound.request.set(Some(request));
+    inbound.status.set(status);
+    inbound.next.set(arrival.bytes);
+    inbound.done.set(offset);
+    inbound.pieces.set(1);
+    claim.of::<Remote>().reading.push(inbound);
+    claim.expect_more(TaskKind::Net);
+    let token = piece.as_ptr().expose_provenance() as u64 | READ;
+    // SAFETY: the block is fresh, and has room for the piece; the caller's promise about the buffer.
+    unsafe {
+        piece.write(Piece { inbound, offset, length: arrival.bytes - offset, is_packed: false });
+        into.copy_from_nonoverlapping(body.as_ptr(), body.len());
+        Some(Place { memory: into.add(body.len()), token })
+    }
 }
 
 /// Gives a receive the message whose data is on its way into a block.
@@ -181,7 +218,12 @@ pub(super) unsafe fn read_complete(claim: &mut Claim<'_>, token: u64) -> u64 {
         inbound.done.set(inbound.done.get() + length);
         if inbound.done.get() == inbound.wanted {
             claim.of::<Remote>().reading.remove(inbound);
-            answer(claim, inbound.peer, Header::new(PacketKind::Done, inbound.id));
+            if inbound.is_owed {
+                owe(claim, inbound.peer, inbound.wanted);
+            }
+            if inbound.is_answered {
+                answer(claim, inbound.peer, Header::new(PacketKind::Done, inbound.id));
+            }
             complete(claim, inbound);
         }
         length

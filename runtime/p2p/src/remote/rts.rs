@@ -27,6 +27,10 @@ use core::cell::Cell;
 /// Offers to one peer that may wait for an answer, and those of a batch that it asks for.
 const RTS_MAX: u32 = 4096;
 
+/// Longest message that travels in packets when it is wanted, though it could be read. The receiver asks for the data
+/// of such messages before a receive takes them, if it has room for them (`early.rs`).
+const PACKETS_MAX: u64 = 64 << 10;
+
 /// Sends to a peer in one context that are held, in their order.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -90,7 +94,7 @@ fn send_rts(
         header.flags = SYNCHRONOUS;
     }
     let is_far = claim.rank().node().is_foreign(link.peer);
-    if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max && !is_far {
+    if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max.min(PACKETS_MAX) && !is_far {
         // Memory that cannot be exposed travels in packets.
         // SAFETY: by `Outbound::make`, the data is there until the send is over, which withdraws it.
         let exposed = unsafe { net.transport.expose(endpoint, caller, data.cast_mut(), bytes as usize) };

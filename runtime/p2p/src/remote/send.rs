@@ -274,7 +274,7 @@ pub(super) fn stream(claim: &mut Claim<'_>, net: &Net) {
 fn line_up_data(claim: &mut Claim<'_>, net: &Net, outbound: RecordRef<Outbound>) -> Result<(), EngineError> {
     let link = link_to(claim, outbound.peer)?;
     let (at, left) = (outbound.next.get(), outbound.wanted.get() - outbound.next.get());
-    let length = left.min((net.limits.packet - Header::BYTES) as u64);
+    let length = left.min(net.piece);
     let mut header = Header::new(PacketKind::Data, 0);
     header.receive = outbound.receive.get();
     header.bytes = at;

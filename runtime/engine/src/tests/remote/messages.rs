@@ -42,7 +42,7 @@ fn a_message_longer_than_the_buffer_is_cut_and_reported() {
     for options in networks() {
         let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
         ranks.run(|rank| {
-            for length in [100, 100_000] {
+            for length in [100, 2000, 100_000] {
                 let data = pattern(length, 1);
                 if rank.world_rank() == 0 {
                     send_bytes(rank, 1, 0, &data, SendMode::Standard);
