@@ -19,12 +19,26 @@
 //! the lock by H4, or finds a holder who lets go still later, for whom the same holds. Each has finitely many to
 //! follow it, as each submission is followed by one attempt.
 //!
+//! # Work that waits for more
+//! Work may also be *left*: its owner expects to add more, and does not try the lock. Whoever takes it next does all.
+//! That this is soon is the *collector*'s word, a task that sleeps a while once it is called, and then does what is
+//! there:
+//! ```text
+//! owner                                    collector
+//! L1 put the work, count it                C1 called: sleep a while
+//! L2 fence                                 C2 swap the call away, fence
+//! L3 swap a call in: it was there, done    C3 take the lock, do all, go to H1
+//! L4 it was not: wake the collector
+//! ```
+//! Let L3 find a call. The C2 that takes that one away comes after it, so the count is seen by what follows C2, unless
+//! somebody has taken the work before. So each work is followed by a C3, or is done earlier.
+//!
 //! # Order
 //! Who has the lock takes what is submitted before it does anything of its own. So work of one task is done in order:
 //! its next either finds the lock taken, and goes behind, or comes after what it has submitted.
 
 use crate::lock::{FutexGuard, FutexLock};
-use crate::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 /// A value behind a lock, and a queue of work that is left for its holder.
 #[derive(Debug, Default)]
@@ -33,13 +47,20 @@ pub struct Combining<T, Q> {
     queue: FutexLock<Q>,
     /// How much was submitted since somebody took it.
     count: AtomicU32,
+    /// The collector is called.
+    is_called: AtomicBool,
 }
 
 impl<T, Q: Default> Combining<T, Q> {
     /// Nobody has the lock, and nothing is submitted.
     #[must_use]
     pub fn new(value: T) -> Self {
-        Self { value: FutexLock::new(value), queue: FutexLock::new(Q::default()), count: AtomicU32::new(0) }
+        Self {
+            value: FutexLock::new(value),
+            queue: FutexLock::new(Q::default()),
+            count: AtomicU32::new(0),
+            is_called: AtomicBool::new(false),
+        }
     }
 
     /// Takes the lock if nobody has it. To be followed by [`Self::take`], and by [`Self::finish`] when it is let go.
@@ -74,6 +95,26 @@ impl<T, Q: Default> Combining<T, Q> {
         // Pairs with the fence of `finish`.
         fence(Ordering::SeqCst);
         is_put
+    }
+
+    /// After a submission: leaves it to who takes the lock next, in place of [`Self::finish`]. True if the collector is
+    /// to be woken. Step L3; L1 and L2 are the submission's.
+    #[must_use]
+    pub fn leave(&self) -> bool {
+        !self.is_called.load(Ordering::Relaxed) && !self.is_called.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether the collector is called. Step C1.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        self.is_called.load(Ordering::Acquire)
+    }
+
+    /// Answers the call: to be followed by taking the lock. Step C2.
+    pub fn answer_call(&self) {
+        self.is_called.swap(false, Ordering::AcqRel);
+        // Pairs with the fence of `submit`.
+        fence(Ordering::SeqCst);
     }
 
     /// Takes out what was submitted. By the holder.
@@ -150,6 +191,50 @@ mod models {
             let mine: Vec<u32> = done.iter().copied().filter(|&one| one != 10).collect();
             assert_eq!(mine, numbers, "in order");
             assert_eq!(done.len(), numbers.len() + 1);
+        });
+    }
+
+    /// An owner leaves work twice, and a collector is woken for it, perhaps twice.
+    #[test]
+    fn left_work_is_collected() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let model = Arc::new(Model::new(Vec::new()));
+            let bell = Arc::new(FutexLock::new(0));
+            let collect = |model: &Model| {
+                if model.is_called() {
+                    model.answer_call();
+                    let mut guard = model.lock();
+                    guard.extend(model.take().unwrap_or_default());
+                    drop(guard);
+                    model.finish(|mut guard| guard.extend(model.take().unwrap_or_default()));
+                }
+            };
+            let owner = {
+                let (model, bell) = (Arc::clone(&model), Arc::clone(&bell));
+                thread::spawn(move || {
+                    for number in [1, 2] {
+                        model.submit(|queue| {
+                            queue.push(number);
+                            true
+                        });
+                        if model.leave() {
+                            *bell.lock() += 1;
+                        }
+                    }
+                })
+            };
+            if *bell.lock() > 0 {
+                collect(&model);
+            }
+            owner.join().unwrap();
+            // Wakes that the collector has not answered yet.
+            if *bell.lock() > 0 {
+                collect(&model);
+            }
+            assert!(!model.has_work());
+            assert_eq!(*model.lock(), [1, 2], "in order");
         });
     }
 

@@ -13,7 +13,7 @@
 //! | `stderr`       | text that standard error contains (may repeat)    | none             |
 //! | `differential` | `mpich`: the same output lines under MPICH        | none             |
 //! | `timeout`      | seconds                                           | `30`             |
-//! | `nodes`        | `no`: not on several nodes, which needs a reason beside it | `yes`    |
+//! | `nodes`        | `no`: not on several nodes, `sockets`: not over libfabric; needs a reason beside it | `yes` |
 //! | `notify`       | values of `COHORT_NET_NOTIFY` on several nodes    | `mirror`         |
 //! | `alone`        | `yes`: no other program runs beside it            | `no`             |
 //! | `settings`     | `NAME=VALUE` of the environment (may repeat)      | none             |
@@ -91,6 +91,7 @@ pub struct Directives {
     pub settings: Vec<(String, String)>,
     pub libs: Vec<String>,
     pub nodes: bool,
+    pub over_libfabric: bool,
     pub notify: Vec<String>,
 }
 
@@ -112,6 +113,7 @@ impl Default for Directives {
             settings: Vec::new(),
             libs: Vec::new(),
             nodes: true,
+            over_libfabric: true,
             notify: vec!["mirror".into()],
         }
     }
@@ -165,7 +167,10 @@ impl Directives {
             "differential" => self.differential = !one_of(list(value)?, &["mpich"])?.is_empty(),
             "timeout" => self.seconds = number(value)?,
             "alone" => self.alone = one_of(list(value)?, &["yes", "no"])? == ["yes"],
-            "nodes" => self.nodes = one_of(list(value)?, &["yes", "no"])? == ["yes"],
+            "nodes" => {
+                let nodes = one_of(list(value)?, &["yes", "no", "sockets"])?;
+                (self.nodes, self.over_libfabric) = (nodes != ["no"], nodes == ["yes"]);
+            }
             "notify" => self.notify = one_of(list(value)?, &["mirror", "defer"])?,
             "settings" => {
                 let (name, setting) = value.split_once('=').ok_or("NAME=VALUE is wanted")?;

@@ -33,6 +33,9 @@ use std::time::{Duration, Instant};
 /// How often it moves the connections for a process that cannot.
 const MOVE_PERIOD: Duration = Duration::from_millis(1);
 
+/// How long packets of a burst wait for others.
+const BURST_TIME: Duration = Duration::from_micros(50);
+
 /// How long to wait for a lock until its holder is taken for dead.
 const LOCK_TIME: Duration = Duration::from_secs(1);
 
@@ -211,7 +214,13 @@ fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
         if shared.requests.starved.swap(false, Ordering::Relaxed) {
             moves_until = Some(now + MOVE_TIME);
         }
-        if is_asked || moves_until.is_some() {
+        let is_burst = shared.rails.iter().any(Rail::is_called);
+        if is_burst {
+            // Most of it comes meanwhile, and its sender is about to wait.
+            std::thread::sleep(BURST_TIME);
+            shared.rails.iter().for_each(Rail::answer_call);
+        }
+        if is_asked || is_burst || moves_until.is_some() {
             shared.move_all();
         }
         moves_until = moves_until.filter(|&until| now < until);

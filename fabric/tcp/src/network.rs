@@ -5,7 +5,7 @@ use crate::congestion::Congestion;
 use crate::connector::Connector;
 use crate::interface::Interfaces;
 use crate::node::Node;
-use crate::rail::Rail;
+use crate::rail::{Rail, Submission};
 use crate::shared::Shared;
 use crate::{ENCRYPTED_PACKET_MAX, PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{
@@ -102,19 +102,39 @@ impl TcpNetwork {
             }
             return Ok(Sent::Done);
         }
-        if let Some(mut held) = rail.try_hold(&shared.node, caller) {
-            // SAFETY: the caller's promise.
-            return unsafe { held.send(node, way, packets, ticket) };
+        if !caller.defers {
+            match rail.leave(node, way, packets) {
+                Submission::Refused => {}
+                Submission::Put => {
+                    rail.finish(&shared.node, caller);
+                    return Ok(Sent::Done);
+                }
+                Submission::Left => return Ok(Sent::Done),
+                Submission::LeftFirst => {
+                    shared.call_connector(caller);
+                    return Ok(Sent::Done);
+                }
+            }
         }
-        if let Some(code) = shared.node.job.node_death(node) {
-            return Err(Refused::Lost(code));
-        }
-        if rail.submit(node, way, packets) {
-            return Ok(Sent::Done);
-        }
-        let mut held = rail.hold(&shared.node, caller);
+        let mut held = match rail.try_hold(&shared.node, caller) {
+            Some(held) => held,
+            None => {
+                if let Some(code) = shared.node.job.node_death(node) {
+                    return Err(Refused::Lost(code));
+                }
+                if rail.submit(node, way, packets).is_some() {
+                    rail.finish(&shared.node, caller);
+                    return Ok(Sent::Done);
+                }
+                rail.hold(&shared.node, caller)
+            }
+        };
         // SAFETY: the caller's promise.
-        unsafe { held.send(node, way, packets, ticket) }
+        let sent = unsafe { held.send(node, way, packets, ticket) };
+        drop(held);
+        rail.has_sent(node, packets.len());
+        rail.finish(&shared.node, caller);
+        sent
     }
 
     /// A whole call that sends.
@@ -137,7 +157,6 @@ impl TcpNetwork {
         let way = Way { from, to };
         // SAFETY: the caller's promise.
         let sent = unsafe { self.send_through(rail, &caller, way, packets, ticket) };
-        rail.finish(&shared.node, &caller);
         shared.finish(&caller, false);
         sent
     }
@@ -253,6 +272,7 @@ unsafe impl Transport for TcpNetwork {
             for rail in &shared.rails {
                 let most = budget.events.saturating_sub(done.events);
                 let mut delivery = Delivery::to_engine(&shared.node.queues, endpoint, most, &mut *sink);
+                rail.end_burst();
                 if let Some(mut held) = rail.try_hold(&shared.node, &caller) {
                     held.look(&mut delivery);
                     drop(held);
@@ -361,6 +381,8 @@ impl NodeNetwork for TcpNetwork {
 /// # Errors
 /// A text that says which step failed and why.
 pub fn share(setup: &Setup<'_>) -> Result<Arc<Shared>, String> {
+    // Measured now rather than in a rank's first send.
+    let _ = cohort_base::clock::ticks_per_us();
     let rails = setup.rails;
     let congestion = Congestion::wanted(setup.congestion)?;
     let failed = |what: &str, code: i32| {

@@ -4,8 +4,10 @@
 //! come is given to the engine or put into a queue ([`cohort_fabric_host::event_queue`]).
 //!
 //! A packet that finds the lock taken is not held up: it is *submitted*, and goes with those of other ranks, in one
-//! system call, when the holder lets go ([`cohort_base::combine`]).
+//! system call, when the holder lets go ([`cohort_base::combine`]). Packets of a [burst](Burst) are left for a common
+//! call too.
 
+mod burst;
 mod operations;
 mod serve;
 
@@ -13,6 +15,7 @@ use crate::caller::Caller;
 use crate::frame::{FrameKind, HEAD, Head};
 use crate::node::Node;
 use crate::stream::{Stream, Unacknowledged};
+use burst::{Burst, LEFT_MAX};
 use cohort_base::combine::Combining;
 use cohort_base::lock::FutexGuard;
 use cohort_cipher::Cipher;
@@ -60,6 +63,20 @@ pub struct Rail {
     pub has_room: AtomicBool,
     /// A stream has more to write, and room for it: nobody sleeps.
     pub is_unfinished: AtomicBool,
+    burst: Burst,
+}
+
+/// What has become of packets that were [submitted](Rail::submit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submission {
+    /// One is too long, or there are too many: nothing was done.
+    Refused,
+    /// They are to be sent when the lock is free: [`Rail::finish`].
+    Put,
+    /// They wait for others.
+    Left,
+    /// The same, and the connector is to be woken.
+    LeftFirst,
 }
 
 /// The connections of a rail. Used by who has its lock.
@@ -101,6 +118,7 @@ impl Rail {
             writable,
             has_room: AtomicBool::new(false),
             is_unfinished: AtomicBool::new(false),
+            burst: Burst::default(),
         }
     }
 
@@ -128,22 +146,64 @@ impl Rail {
         });
     }
 
-    /// Leaves packets to who has the lock. False if one is too long, or there are too many.
-    pub fn submit(&self, node: u32, way: Way, packets: &[Packet<'_>]) -> bool {
+    /// Somebody is about to look: a burst is over.
+    pub fn end_burst(&self) {
+        self.burst.end();
+    }
+
+    /// Packets were sent at once.
+    pub fn has_sent(&self, node: u32, packets: usize) {
+        self.burst.sent(node, packets);
+    }
+
+    /// Leaves packets of a burst for a common call, if they are of one.
+    pub fn leave(&self, node: u32, way: Way, packets: &[Packet<'_>]) -> Submission {
+        if !self.burst.goes_on(node) {
+            return Submission::Refused;
+        }
+        match self.submit(node, way, packets) {
+            None => Submission::Refused,
+            Some(bytes) => {
+                self.burst.sent(node, packets.len());
+                match bytes < LEFT_MAX {
+                    false => Submission::Put,
+                    true if self.state.leave() => Submission::LeftFirst,
+                    true => Submission::Left,
+                }
+            }
+        }
+    }
+
+    /// Whether packets were left for a common call, for which the connector is called.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        self.state.is_called()
+    }
+
+    /// Answers that call: the connector takes the lock next.
+    pub fn answer_call(&self) {
+        self.state.answer_call();
+    }
+
+    /// Leaves packets to who has the lock; how many bytes were. None if one is too long, or there are too many.
+    pub fn submit(&self, node: u32, way: Way, packets: &[Packet<'_>]) -> Option<usize> {
         let is_long = |packet: &Packet<'_>| length_of(packet) > COPY_MAX;
         if packets.iter().any(is_long) || self.is_full.load(Ordering::Relaxed) {
-            return false;
+            return None;
         }
         let all: usize = packets.iter().map(|one| HEAD + length_of(one)).sum();
+        let mut total = None;
         self.state.submit(|submitted| {
-            let has_room = submitted.bytes.len() + all <= SUBMITTED_MAX;
-            if has_room {
+            let bytes = submitted.bytes.len() + all;
+            if bytes <= SUBMITTED_MAX {
                 for &packet in packets {
                     submitted.add(node, way, packet);
                 }
+                total = Some(bytes);
             }
-            has_room
-        })
+            total.is_some()
+        });
+        total
     }
 }
 
@@ -311,6 +371,7 @@ impl Held<'_> {
     /// Says the last word on each stream that has nothing else to say. Whether all that was said has arrived at the
     /// other systems, by the root.
     pub fn say_bye(&mut self) -> bool {
+        self.send_submitted();
         let bye = Head { kind: FrameKind::Bye, length: 0, id: 0 };
         let mut has_arrived = true;
         for stream in self.state.streams.iter_mut().flatten() {

@@ -96,8 +96,9 @@ impl Shared {
         }
     }
 
+    /// Wakes the connector.
     #[cold]
-    fn call_connector(&self, caller: &Caller<'_>) {
+    pub fn call_connector(&self, caller: &Caller<'_>) {
         if !self.count(&self.bell, caller.process) {
             // If that fails too, the next call tries again.
             let _ = self.processes.knock();

@@ -109,6 +109,7 @@ fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -
     };
     let networks: &[Network] = match OVER_ALL_NETWORKS.contains(&programs::stem(source).as_str()) {
         true => &[Network::Libfabric, Network::Psm2, Network::Shm, Network::Later],
+        false if !directives.over_libfabric => &[],
         false => &[Network::Libfabric, Network::Psm2],
     };
     let through_libfabric: Vec<Way> = networks.iter().copied().flat_map(through).collect();
