@@ -116,7 +116,8 @@ static void pair(void) {
     static const struct { const char *name; step *step; int bytes, count; } sizes[] = {
         {"latency 8 B", ping_pong, 8, 20000},         {"latency 512 B", ping_pong, 512, 20000},
         {"latency 4 KB", ping_pong, 4 << 10, 10000},  {"latency 16 KB", ping_pong, 16 << 10, 5000},
-        {"latency 64 KB", ping_pong, 64 << 10, 2000}, {"latency 1 MB", ping_pong, 1 << 20, 200},
+        {"latency 64 KB", ping_pong, 64 << 10, 2000}, {"latency 256 KB", ping_pong, 256 << 10, 500},
+        {"latency 1 MB", ping_pong, 1 << 20, 200},
         {"latency 4 MB", ping_pong, 4 << 20, 40},     {"4 KB, filled each time", filled, 4 << 10, 10000},
         {"64 KB, filled each time", filled, 64 << 10, 2000}, {"1 MB, filled each time", filled, 1 << 20, 200},
         {"512 KB, filled and read", filled_and_read, 512 << 10, 300},
