@@ -17,6 +17,7 @@
 //! | `fold` | an operation on elements, and the order of operands | any task (a user's operation: its owner) |
 //! | `args` | a call's arguments as plain values: [`Call`], [`Blocks`], [`Reduction`] | any task |
 //! | `data` | copies of what they describe | any task |
+//! | `bytes`, `bundle` | messages that are put together and taken apart: blocks of several members as one | any task |
 //! | `pool` | pending collectives within a node: steps that anybody takes | any task |
 //! | `schedule` | pending collectives that send messages: lists of steps, and how they go on | any task |
 //! | `spin` | short waits on the spot | owner |
@@ -63,6 +64,10 @@ mod batch;
 #[cfg(not(loom))]
 mod blocking;
 mod board;
+#[cfg(not(loom))]
+mod bundle;
+#[cfg(not(loom))]
+mod bytes;
 mod called;
 #[cfg(not(loom))]
 mod compare;

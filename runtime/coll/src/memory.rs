@@ -2,6 +2,8 @@
 //! owner wait for, so thieves and handlers of signals allocate nothing here; what they use was reserved before.
 
 use super::args::Blocks;
+use super::bundle::Bundle;
+use super::bytes::Bytes;
 use super::data::{Span, span};
 use super::fold::Folder;
 use super::schedule::{Running, ScheduleRef, schedules};
@@ -11,7 +13,7 @@ use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::claim::Claim;
 use cohort_core::record::RecordRef;
-use cohort_datatype::{Buffer, pack, types};
+use cohort_datatype::{pack, types};
 use core::ptr::NonNull;
 
 /// An empty vector with room for `count` items.
@@ -108,55 +110,6 @@ impl Packed {
     }
 }
 
-/// Bytes of memory that somebody keeps, where messages are put together and taken apart.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bytes {
-    base: *mut u8,
-    length: u64,
-}
-
-impl Bytes {
-    /// Those of memory.
-    ///
-    /// # Safety
-    /// They are there, and no reference to them is used, as long as copies of this, or buffers of it, are used. Of
-    /// several tasks that do so those that read come behind those that have written.
-    pub(crate) unsafe fn new(base: *mut u8, length: u64) -> Self {
-        Self { base, length }
-    }
-
-    /// How many there are.
-    pub(crate) fn length(&self) -> u64 {
-        self.length
-    }
-
-    /// Some of them.
-    pub(crate) fn part(&self, from: u64, length: u64) -> Self {
-        assert!(from <= self.length && length <= self.length - from, "the memory has no such bytes");
-        Self { base: self.base.wrapping_add(from as usize), length }
-    }
-
-    /// As a buffer.
-    pub(crate) fn buffer(&self) -> Buffer<'static> {
-        // SAFETY: by `new`.
-        unsafe { Buffer::of_bytes(self.base, self.length) }
-    }
-
-    /// The word at byte `at`.
-    pub(crate) fn word(&self, at: u64) -> u64 {
-        let word = self.part(at, size_of::<u64>() as u64);
-        // SAFETY: by `new`, there are so many bytes.
-        unsafe { word.base.cast::<u64>().read_unaligned() }
-    }
-
-    /// Writes the word at byte `at`.
-    pub(crate) fn set_word(&self, at: u64, value: u64) {
-        let word = self.part(at, size_of::<u64>() as u64);
-        // SAFETY: as in `word`.
-        unsafe { word.base.cast::<u64>().write_unaligned(value) };
-    }
-}
-
 /// Memory of so many bytes, which is kept as long as they are used.
 ///
 /// # Errors
@@ -166,6 +119,15 @@ pub(crate) fn bytes(length: u64) -> Result<(Vec<u8>, Bytes), EngineError> {
     // SAFETY: so much was reserved; the caller keeps it, as said.
     let all = unsafe { Bytes::new(memory.as_mut_ptr(), length) };
     Ok((memory, all))
+}
+
+/// A bundle of so many blocks with so much data, none of which is there yet, and its memory.
+///
+/// # Errors
+/// No memory.
+pub(crate) fn bundle(blocks: usize, data: u64, most: u64) -> Result<(Vec<u8>, Bundle), EngineError> {
+    let (memory, all) = bytes(Bundle::bytes(blocks, data))?;
+    Ok((memory, Bundle::at(all, blocks, most)))
 }
 
 /// Begins a schedule in a call of its owner, which has taken it.

@@ -105,6 +105,7 @@ fn moves(schedule: ScheduleBuilder<'_>) -> Result<Vec<Move>, EngineError> {
         Step::Receive { from, into, .. } => Some(Move::Receive { from: *from, room: into.bytes() }),
         Step::Wait => Some(Move::Wait),
         Step::Copy { .. } | Step::Fold { .. } => None,
+        Step::ReceiveApart { .. } | Step::Deliver { .. } => unreachable!("no operation here has bundles"),
     }));
     moves.push(Move::Wait);
     Ok(moves)

@@ -333,12 +333,14 @@ fn any_placement() -> Outcome {
 
 /// Members of three nodes send for each other.
 fn carriers_of_nodes(carriers: &str) -> Outcome {
-    let source = programs::source("carriers.c");
-    let executable = programs::compile_as("nodes-carriers", &source, Abi::Mpi5, &[])?;
     let hosts = Hosts::new(3)?;
-    for mapped in [&[][..], &["--map-by", "node"]] {
-        let job = hosts.pip_exec("3,1,2")?.args(mapped).arg(&executable).env("COHORT_CARRIERS", carriers);
-        job.seconds(60).run()?.expect_code(0)?.expect_text("passed")?;
+    for name in ["carriers", "carried_requests"] {
+        let source = programs::source(&format!("{name}.c"));
+        let executable = programs::compile_as(&format!("nodes-{name}"), &source, Abi::Mpi5, &[])?;
+        for mapped in [&[][..], &["--map-by", "node"]] {
+            let job = hosts.pip_exec("3,1,2")?.args(mapped).arg(&executable).env("COHORT_CARRIERS", carriers);
+            job.seconds(60).run()?.expect_code(0)?.expect_text("passed")?;
+        }
     }
     Ok(())
 }

@@ -68,9 +68,10 @@ fn take(
     messages: &mut Vec<Message>,
 ) -> Result<(), EngineError> {
     match &steps[0] {
-        Step::Send { .. } | Step::Receive { .. } => start(owner, schedule, steps, messages),
+        Step::Send { .. } | Step::Receive { .. } | Step::ReceiveApart { .. } => start(owner, schedule, steps, messages),
         Step::Wait => wait_for(owner, messages.drain(..)),
         Step::Copy { from, to, .. } => copy_whole(*to, *from),
+        Step::Deliver { block, into, .. } => schedule.deliver(*block, *into).1,
         Step::Fold { left, right } => {
             // This is a call of the owner's.
             schedule.combine(*left, *right, Runner::Owner);
@@ -89,7 +90,7 @@ fn start(
     messages.try_reserve(steps.len()).map_err(|_| EngineError::OutOfMemory)?;
     together(&mut owner.rank().enter(), |claim| {
         for step in steps {
-            messages.push(schedule.begin(claim, step)?);
+            messages.extend(schedule.begin(claim, step)?);
         }
         Ok(())
     })

@@ -6,6 +6,17 @@ use cohort_core::message::Status;
 use cohort_core::record::RecordRef;
 use cohort_core::request::{RequestRef, Watch};
 
+/// Who is told when data has no room.
+#[derive(Clone, Copy)]
+pub(crate) enum Told {
+    /// All whose operation it is.
+    Everyone,
+    /// The member at this place of the node.
+    Member(u32),
+    /// Nobody, as it is told of parts of the data.
+    Nobody,
+}
+
 /// A message under way.
 pub(crate) struct Message {
     request: RequestRef,
@@ -13,12 +24,24 @@ pub(crate) struct Message {
     least: u64,
     /// The other end is on another node.
     is_remote: bool,
+    /// Who is told that it was too long.
+    reports_to: Told,
 }
 
 impl Message {
     /// One that is shorter than `least` bytes is an error.
     pub(crate) fn new(request: RequestRef, least: u64, is_remote: bool) -> Self {
-        Self { request, least, is_remote }
+        Self { request, least, is_remote, reports_to: Told::Everyone }
+    }
+
+    /// One of which these are told if it was too long.
+    pub(crate) fn reporting_to(self, reports_to: Told) -> Self {
+        Self { reports_to, ..self }
+    }
+
+    /// Who is told that it was too long.
+    pub(crate) fn reports_to(&self) -> Told {
+        self.reports_to
     }
 
     /// Whether the other end is on another node.

@@ -17,6 +17,6 @@ mod running;
 mod steps;
 
 pub(crate) use calls::Calls;
-pub(crate) use message::Message;
+pub(crate) use message::{Message, Told};
 pub(crate) use running::{Running, ScheduleRef, Schedules, is_under_way, next, next_private, schedules};
-pub(crate) use steps::{Endpoint, LANES, MemberList, Schedule, Step};
+pub(crate) use steps::{Bundled, Endpoint, LANES, MemberList, Schedule, Step};

@@ -37,7 +37,7 @@
 //! the code below a handler may hold.
 
 use super::calls::Call;
-use super::message::{self, Message};
+use super::message::{self, Message, Told};
 use super::node_meeting::{NodeMeetingRef, note};
 use super::steps::{PIECE, Schedule, Step};
 use crate::Coll;
@@ -450,7 +450,7 @@ impl Progress {
 
     /// Whether the next step copies or folds.
     fn has_data(&self) -> bool {
-        matches!(self.step(), Some(Step::Copy { .. } | Step::Fold { .. }))
+        self.step().is_some_and(Step::has_data)
     }
 
     fn is_stage_complete(&self) -> bool {
@@ -473,20 +473,22 @@ impl Progress {
                     self.done = end;
                     (end == from.bytes()).then(|| (fits(end, to), reports_to))
                 }
+                Some(&Step::Deliver { block, into, reports_to }) => {
+                    let (taken, outcome) = schedule.deliver(block, into);
+                    bytes += taken;
+                    Some((outcome, reports_to))
+                }
                 Some(&Step::Fold { left, right }) => {
                     let before = self.done;
                     self.done = schedule.combine_piece(left, right, before, runner);
                     bytes += schedule.bytes_of(self.done - before);
-                    (self.done == right.count()).then_some((Ok(()), None))
+                    (self.done == right.count()).then_some((Ok(()), Told::Everyone))
                 }
                 _ => return bytes,
             };
             *pieces -= 1;
             if let Some((outcome, reports_to)) = is_done {
-                match (&self.meeting, reports_to) {
-                    (Some(meeting), Some(place)) => meeting.report(place, outcome),
-                    _ => note(&mut self.status, outcome),
-                }
+                tell(self.meeting.as_ref(), &mut self.status, reports_to, outcome);
                 self.done = 0;
                 self.at += 1;
             }
@@ -518,15 +520,15 @@ impl Progress {
         let mut started = 0;
         loop {
             match schedule.step(self.at) {
-                Some(Step::Copy { .. } | Step::Fold { .. }) => return Look::Data,
-                Some(step @ (Step::Send { .. } | Step::Receive { .. })) => {
+                Some(step) if step.has_data() => return Look::Data,
+                Some(step) if step.is_message() => {
                     if *pieces == 0 {
                         return Look::Cut;
                     }
                     let message = schedule.begin(claim, step);
                     match message {
                         // There is room for all messages of a stage.
-                        Ok(message) => self.messages.push(message),
+                        Ok(message) => self.messages.extend(message),
                         Err(error) => {
                             shortage::end(claim.rank());
                             note(&mut self.status, Err(error));
@@ -537,14 +539,14 @@ impl Progress {
                         *pieces -= 1;
                     }
                 }
-                last @ (Some(Step::Wait) | None) => {
+                last => {
                     let is_last = last.is_none();
                     if !self.is_stage_complete() {
                         return Look::Waits;
                     }
                     while let Some(message) = self.messages.pop() {
-                        let outcome = message.end(claim);
-                        note(&mut self.status, outcome);
+                        let (reports_to, outcome) = (message.reports_to(), message.end(claim));
+                        tell(self.meeting.as_ref(), &mut self.status, reports_to, outcome);
                     }
                     // What would be sent then is no result, and the others give up too.
                     if is_last || EngineError::of_failure(self.status.error).is_some() {
@@ -554,5 +556,16 @@ impl Progress {
             }
             self.at += 1;
         }
+    }
+}
+
+/// Lets those know whom it concerns what became of some data. A failure ends the schedule.
+fn tell(meeting: Option<&NodeMeetingRef>, status: &mut Status, reports_to: Told, outcome: Result<(), EngineError>) {
+    match (meeting, reports_to, outcome) {
+        (_, Told::Nobody, Ok(()) | Err(EngineError::Truncated { .. })) => {}
+        (Some(meeting), Told::Member(place), Ok(()) | Err(EngineError::Truncated { .. })) => {
+            meeting.report(place, outcome);
+        }
+        _ => note(status, outcome),
     }
 }

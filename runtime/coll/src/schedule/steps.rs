@@ -1,7 +1,8 @@
 //! A collective as a list of steps, for those who take them. Nothing here allocates, waits or calls the network but
 //! through a claim.
 
-use super::message::Message;
+use super::message::{Message, Told};
+use crate::bundle::{Content, Incoming};
 use crate::fold::{Folder, Runner};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -31,24 +32,42 @@ pub(crate) enum Step<'a> {
         into: Buffer<'a>,
         /// Fewer bytes are an error.
         least: u64,
+        /// Who is told when it is longer.
+        reports_to: Told,
     },
+    /// A message from a member with a block of a bundle that has come, unless the block is in the bundle.
+    ReceiveApart { block: Bundled, from: u32, into: Buffer<'a>, reports_to: Told },
     /// Waits for all messages so far.
     Wait,
     /// Copies data.
     Copy {
         from: Buffer<'a>,
         to: Buffer<'a>,
-        /// The member of the node that is told when it does not fit; without one the schedule's own is.
-        reports_to: Option<u32>,
+        /// Who is told when it does not fit.
+        reports_to: Told,
     },
+    /// Takes the next block out of a bundle that has come, unless the block is not in it.
+    Deliver { block: Bundled, into: Buffer<'a>, reports_to: Told },
     /// `right = left op right`, which are equally long.
     Fold { left: Buffer<'a>, right: Buffer<'a> },
+}
+
+/// A block of one of the bundles that a schedule receives: how many come before it.
+#[derive(Clone, Copy)]
+pub(crate) struct Bundled {
+    pub(crate) bundle: u32,
+    pub(crate) number: u32,
 }
 
 impl Step<'_> {
     /// Whether it starts a message.
     pub(crate) fn is_message(&self) -> bool {
-        matches!(self, Self::Send { .. } | Self::Receive { .. })
+        matches!(self, Self::Send { .. } | Self::Receive { .. } | Self::ReceiveApart { .. })
+    }
+
+    /// Whether it copies or folds.
+    pub(crate) fn has_data(&self) -> bool {
+        matches!(self, Self::Copy { .. } | Self::Deliver { .. } | Self::Fold { .. })
     }
 }
 
@@ -91,6 +110,8 @@ pub(crate) struct Schedule<'a> {
     /// Memory that steps use.
     pub(crate) scratch: Vec<Vec<u128>>,
     pub(crate) packed: Vec<Vec<u8>>,
+    /// What it receives of several members in one message.
+    pub(crate) bundles: Vec<Incoming>,
 }
 
 impl<'a> Schedule<'a> {
@@ -99,28 +120,44 @@ impl<'a> Schedule<'a> {
         self.steps.get(at)
     }
 
-    /// Starts the message of a step.
+    /// Starts the message of a step, if it has come to that.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`]; nothing was started then.
-    pub(crate) fn begin(&self, claim: &mut Claim<'_>, step: &Step<'_>) -> Result<Message, EngineError> {
+    pub(crate) fn begin(&self, claim: &mut Claim<'_>, step: &Step<'_>) -> Result<Option<Message>, EngineError> {
         let Endpoint { context, me, tag, ref members, .. } = self.endpoint;
-        let (member, least, request) = match *step {
+        let receive = |claim: &mut Claim<'_>, from: usize, lane: u32, into| {
+            let source = Source::Rank { peer: members[from], comm_rank: from as i32 };
+            irecv(claim, into, source, context, Tag::Is(tag - (lane % LANES) as i32))
+        };
+        let (member, least, reports_to, request) = match *step {
             Step::Send { to, lane, data } => {
                 let envelope = Envelope { context, source: me as i32, tag: tag - (lane % LANES) as i32 };
-                (to, 0, isend(claim, data, members[to], envelope, SendMode::Standard))
+                (to, 0, Told::Everyone, isend(claim, data, members[to], envelope, SendMode::Standard))
             }
-            Step::Receive { from, lane, into, least } => {
-                let source = Source::Rank { peer: members[from], comm_rank: from as i32 };
-                let tag = Tag::Is(tag - (lane % LANES) as i32);
-                (from, least, irecv(claim, into, source, context, tag))
+            Step::Receive { from, lane, into, least, reports_to } => {
+                (from, least, reports_to, receive(claim, from, lane, into))
             }
-            Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
+            Step::ReceiveApart { block, from, into, reports_to } => {
+                if !self.bundles[block.bundle as usize].is_apart(block.number as usize) {
+                    return Ok(None);
+                }
+                (from as usize, 0, reports_to, receive(claim, from as usize, 0, into))
+            }
+            Step::Wait | Step::Copy { .. } | Step::Deliver { .. } | Step::Fold { .. } => {
                 unreachable!("a step that is no message")
             }
         };
         let is_remote = claim.rank().node().local(members[member]).is_none();
-        request.map(|request| Message::new(request, least, is_remote))
+        request.map(|request| Some(Message::new(request, least, is_remote).reporting_to(reports_to)))
+    }
+
+    /// Delivers the next block of a bundle. Returns its bytes.
+    pub(crate) fn deliver(&self, block: Bundled, into: Buffer<'_>) -> (u64, Result<(), EngineError>) {
+        match self.bundles[block.bundle as usize].next(block.number as usize) {
+            content @ Content::Inside { there, .. } => (there.length(), content.deliver(into)),
+            Content::Apart => (0, Ok(())),
+        }
     }
 
     /// `right = left op right`, two buffers of a step that folds; the runner tells the truth.

@@ -1,9 +1,10 @@
 //! How a schedule is made. By the owner of its rank: it allocates.
 
+use crate::bundle::{BUNDLED, Incoming};
 use crate::fold::Folder;
 use crate::members::NodeMap;
-use crate::memory::Scratch;
-use crate::schedule::{Endpoint, Schedule, Step};
+use crate::memory::{Scratch, bundle};
+use crate::schedule::{Bundled, Endpoint, Schedule, Step, Told};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
@@ -58,7 +59,14 @@ impl<'a> Subgroup<'a> {
 impl<'a> ScheduleBuilder<'a> {
     /// A schedule without steps; with a folder if it folds.
     pub(crate) fn new(endpoint: Endpoint<'a>, folder: Option<Folder<'a>>) -> Self {
-        Self(Schedule { endpoint, folder, steps: Vec::new(), scratch: Vec::new(), packed: Vec::new() })
+        Self(Schedule {
+            endpoint,
+            folder,
+            steps: Vec::new(),
+            scratch: Vec::new(),
+            packed: Vec::new(),
+            bundles: Vec::new(),
+        })
     }
 
     /// What was written.
@@ -105,14 +113,41 @@ impl<'a> ScheduleBuilder<'a> {
 
     /// The other end of [`Schedule::send_along`].
     pub(crate) fn receive_along(&mut self, from: usize, lane: u32, into: Buffer<'a>) {
-        let least = 0;
-        self.0.steps.push(Step::Receive { from, lane, into, least });
+        self.0.steps.push(Step::Receive { from, lane, into, least: 0, reports_to: Told::Everyone });
+    }
+
+    /// A message from member `from` for a member of the node, who is told if it does not fit.
+    pub(crate) fn receive_for(&mut self, reports_to: Told, from: usize, into: Buffer<'a>) {
+        self.0.steps.push(Step::Receive { from, lane: 0, into, least: 0, reports_to });
+    }
+
+    /// A bundle of so many blocks with so much data from member `from`. Returns its number. One that is too long is no
+    /// error: some of its blocks are, when they are delivered.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`].
+    pub(crate) fn receive_bundle(&mut self, from: usize, blocks: usize, data: u64) -> Result<u32, EngineError> {
+        let (memory, bundle) = bundle(blocks, data, BUNDLED)?;
+        self.keep(memory);
+        self.0.bundles.push(Incoming::new(bundle));
+        self.receive_for(Told::Nobody, from, bundle.buffer());
+        Ok(self.0.bundles.len() as u32 - 1)
+    }
+
+    /// A message from member `from` with a block of a bundle that has come, unless the block is in it.
+    pub(crate) fn receive_apart(&mut self, block: Bundled, from: usize, into: Buffer<'a>, reports_to: Told) {
+        self.0.steps.push(Step::ReceiveApart { block, from: from as u32, into, reports_to });
+    }
+
+    /// Takes the next block out of a bundle that has come.
+    pub(crate) fn deliver(&mut self, block: Bundled, into: Buffer<'a>, reports_to: Told) {
+        self.0.steps.push(Step::Deliver { block, into, reports_to });
     }
 
     /// A message from member `from`, which is an operand, or a part of one: all are equally long.
     pub(crate) fn receive_operand(&mut self, from: usize, into: Buffer<'a>) {
         let least = into.bytes();
-        self.0.steps.push(Step::Receive { from, lane: 0, into, least });
+        self.0.steps.push(Step::Receive { from, lane: 0, into, least, reports_to: Told::Everyone });
     }
 
     /// The following steps need what the messages so far bring, or change what they send.
@@ -122,13 +157,13 @@ impl<'a> ScheduleBuilder<'a> {
 
     /// Copies data.
     pub(crate) fn copy(&mut self, from: Buffer<'a>, to: Buffer<'a>) {
-        let reports_to = None;
+        let reports_to = Told::Everyone;
         self.0.steps.push(Step::Copy { from, to, reports_to });
     }
 
     /// Copies data to the member at this place of the node.
     pub(crate) fn copy_for(&mut self, place: usize, from: Buffer<'a>, to: Buffer<'a>) {
-        let reports_to = Some(place as u32);
+        let reports_to = Told::Member(place as u32);
         self.0.steps.push(Step::Copy { from, to, reports_to });
     }
 

@@ -60,7 +60,11 @@ pub(crate) fn has_carriers(rank: &Rank, map: &NodeMap) -> bool {
 pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
     has_carriers(rank, map)
         && match call {
-            Call::Barrier | Call::Bcast { .. } | Call::Allgather { .. } => true,
+            Call::Barrier
+            | Call::Bcast { .. }
+            | Call::Allgather { .. }
+            | Call::Gather { .. }
+            | Call::Scatter { .. } => true,
             Call::Reduce { reduction, .. } | Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } => {
                 folds_by_node(rank, reduction, map)
             }
@@ -70,10 +74,17 @@ pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
 }
 
 /// The places of a group that the one at place `me` may exchange messages with in an operation whose leaders have
-/// schedules for their nodes: in a long group those a power of two away, the root's and the first, unless operands are
-/// long.
+/// schedules for their nodes: in a gather and a scatter the root's; in a long group those a power of two away, the
+/// root's and the first, unless operands are long.
 pub(crate) fn partners(call: &Call<'_>, size: usize, me: usize, root: usize) -> Vec<usize> {
-    let is_dealt_out = matches!(call, Call::ReduceScatter { .. }) && me == 0;
+    if matches!(call, Call::Gather { .. } | Call::Scatter { .. }) && me != root {
+        return [root].into();
+    }
+    let is_dealt_out = match call {
+        Call::ReduceScatter { .. } => me == 0,
+        Call::Gather { .. } | Call::Scatter { .. } => true,
+        _ => false,
+    };
     let has_all =
         size <= DIRECT_MOST || is_dealt_out || call.reduction().is_some_and(|reduction| sends_to_all(size, reduction));
     if has_all {

@@ -3,6 +3,7 @@
 //! they allocate.
 
 mod builder;
+mod bundles;
 mod calls;
 mod led;
 mod moving;
@@ -12,6 +13,7 @@ mod spreading;
 mod two_groups;
 
 pub(crate) use builder::{ScheduleBuilder, Subgroup};
+pub(crate) use bundles::{Apart, gather_from_nodes, scatter_to_nodes};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use calls::write_among;
 pub(crate) use calls::{has_carriers, is_led, partners, write};

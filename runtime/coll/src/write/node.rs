@@ -1,5 +1,7 @@
 //! The leader's schedule, written from what the members of its node have posted.
 
+mod blocks;
+
 use super::builder::{ScheduleBuilder, Subgroup};
 use super::calls::write_among;
 use super::reducing::{reduce_scatter_of_nodes, scan_before};
@@ -105,6 +107,8 @@ impl Posts<'_> {
             (Call::Allgather { receive, .. }, _) => {
                 self.gather_by_doubling(schedule, group, &receive)?;
             }
+            (Call::Gather { receive, .. }, _) => self.bring_to_root(schedule, receive)?,
+            (Call::Scatter { send, .. }, _) => self.deal_out(schedule, send)?,
             (Call::ReduceScatter { reduction, counts }, Some(folder)) => {
                 self.reduce_scatter(schedule, group, folder, reduction, counts)?;
             }

@@ -12,13 +12,14 @@
 //! nothing follows. Should members of two nodes disagree about the word, in a wrong program, each takes what the other
 //! one's says, and all blocks between them travel apart if one says so.
 
-use super::bundle::{BUNDLED, Bundle, Content};
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Record, Round};
 use crate::blocking::schedule::{builder, run};
+use crate::bundle::{BUNDLED, Bundle, Content};
+use crate::bytes::Bytes;
 use crate::data::{copy_piece, copy_whole};
 use crate::members::{Caller, Hierarchy, LocalGroup};
-use crate::memory::{Bytes, Packed, bytes, reserve};
+use crate::memory::{Packed, bytes, reserve};
 use crate::write::ScheduleBuilder;
 use alloc::vec::Vec;
 use cohort_base::settings::Carriers;

@@ -5,14 +5,16 @@
 //! differ and be known at one end only (`MPI_Gatherv`): they travel with the bundle, and say which blocks are not in it
 //! because they are long. Nodes with one member send without bundles.
 
-use super::bundle::{BUNDLED, Bundle, Content};
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Posted, Record, Round};
 use crate::blocking::schedule::{builder, run};
+use crate::bundle::{BUNDLED, Bundle, Content};
+use crate::bytes::Bytes;
 use crate::data::{copy_piece, copy_whole};
 use crate::members::{COPY_MAX, Caller, Hierarchy, INLINE, LocalGroup};
-use crate::memory::{Bytes, bytes, reserve};
-use crate::write::{Subgroup, exchange};
+use crate::memory::{bundle as bundle_with_room, bytes, reserve};
+use crate::schedule::Told;
+use crate::write::{Apart, Subgroup, exchange, gather_from_nodes, scatter_to_nodes};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, unpack_bytes};
@@ -61,7 +63,7 @@ fn collect_here(here: &LocalGroup<'_>, own: &Buffer<'_>, most: u64) -> Result<(V
         false => posted_bytes(&round, place),
     };
     let inside = (0..size).map(length).filter(|&bytes| bytes <= most);
-    let made = Bundle::with_room(size, inside.sum(), most);
+    let made = bundle_with_room(size, inside.sum(), most);
     if let Ok((_, bundle)) = &made {
         bundle.fill(length, |place, out| {
             if place == here.me() {
@@ -88,7 +90,9 @@ pub(crate) fn gather(
     if let Some(receive) = receive.filter(|_| me == root) {
         let own = send.map_or(Ok(()), |send| copy_whole(receive.block(me), send));
         let near = receive_here(&here, hierarchy, &receive);
-        return own.and(near).and(receive_from_nodes(group, hierarchy, &receive));
+        let mut schedule = builder(group, None);
+        gather_from_nodes(&mut schedule, hierarchy, (&receive, Apart::Members), Told::Everyone, |_| {})?;
+        return own.and(near).and(run(group.owner, schedule));
     }
     let send = send.unwrap_or(Buffer::EMPTY);
     if hierarchy.node_of(root) == hierarchy.this_node() {
@@ -123,37 +127,6 @@ fn receive_here(here: &LocalGroup<'_>, hierarchy: &Hierarchy, receive: &Blocks<'
     }
     round.finish(Finish::Nobody);
     outcome
-}
-
-/// Takes what the other nodes send to the root.
-fn receive_from_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, receive: &Blocks<'_>) -> Result<(), EngineError> {
-    let mut bundles = reserve(hierarchy.nodes())?;
-    let mut schedule = builder(group, None);
-    for members in hierarchy.other_nodes() {
-        let first = members[0] as usize;
-        if members.len() == 1 {
-            schedule.receive(first, receive.block(first));
-            continue;
-        }
-        let room = |&member: &u32| receive.block(member as usize).bytes().min(BUNDLED);
-        let data = members.iter().map(room).sum();
-        let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
-        schedule.receive(first, bundle.buffer());
-        bundles.push((memory, bundle, members));
-    }
-    // The bundles are filled when it has returned.
-    let mut outcome = run(group.owner, schedule);
-    let mut schedule = builder(group, None);
-    for (_, bundle, members) in &bundles {
-        for (&member, content) in members.iter().zip(bundle.contents()) {
-            let block = receive.block(member as usize);
-            match content {
-                Content::Apart => schedule.receive(member as usize, block),
-                Content::Inside { .. } => outcome = outcome.and(content.deliver(block)),
-            }
-        }
-    }
-    outcome.and(run(group.owner, schedule))
 }
 
 /// Scatter: the root sends a bundle to each leader, and long blocks by themselves.
@@ -207,7 +180,9 @@ fn scatter_root(
     let round = Round::begin(&here);
     let exposed = post_here(&round, hierarchy, send);
     round.announce();
-    let sent = send_to_nodes(group, hierarchy, send);
+    let mut schedule = builder(group, None);
+    let written = scatter_to_nodes(&mut schedule, hierarchy, (send, Apart::Members));
+    let sent = written.and_then(|()| run(group.owner, schedule));
     let own = receive.map_or(Ok(()), |into| copy_whole(into, send.block(group.me())));
     round.finish(Finish::after(exposed, Finish::Everyone));
     sent.and(own)
@@ -248,33 +223,6 @@ fn deliver(bundle: Bundle, place: usize, into: Buffer<'_>) -> Result<bool, Engin
     }
 }
 
-/// Sends the blocks of the other nodes' members.
-fn send_to_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, send: &Blocks<'_>) -> Result<(), EngineError> {
-    let mut schedule = builder(group, None);
-    let block = |member: u32| send.block(member as usize);
-    for members in hierarchy.other_nodes() {
-        if members.len() > 1 {
-            let lengths = members.iter().map(|&member| block(member).bytes());
-            let data = lengths.filter(|&bytes| bytes <= BUNDLED).sum();
-            let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
-            bundle.fill(
-                |number| block(members[number]).bytes(),
-                |number, out| {
-                    copy_piece(out.buffer(), block(members[number]), 0..out.length());
-                },
-            );
-            schedule.send(members[0] as usize, bundle.buffer());
-            schedule.keep(memory);
-        }
-        for &member in members {
-            if members.len() == 1 || block(member).bytes() > BUNDLED {
-                schedule.send(member as usize, block(member));
-            }
-        }
-    }
-    run(group.owner, schedule)
-}
-
 /// A member's part of what comes from a root on another node: its block, if that is in the bundle. Says
 /// whether it travels by itself.
 fn receive_bundle(
@@ -298,7 +246,7 @@ fn receive_bundle(
         round.finish(Finish::Nobody);
         return is_apart;
     }
-    let (_memory, bundle) = Bundle::with_room(size, size as u64 * BUNDLED, BUNDLED)?;
+    let (_memory, bundle) = bundle_with_room(size, size as u64 * BUNDLED, BUNDLED)?;
     let mut schedule = builder(group, None);
     schedule.receive(root, bundle.buffer());
     let outcome = run(group.owner, schedule);

@@ -5,11 +5,9 @@
 //! | this file | what schedules do (`write/led.rs`), or each member for itself |
 //! | `gather`, `alltoall` | one member of each node, or several, send and receive for all of them |
 //! | `scan` | the same, of prefixes |
-//! | `bundle` | what it sends for them in one message |
 //! | `view` | what all members say, in one table for the members of a node |
 
 mod alltoall;
-mod bundle;
 mod gather;
 mod scan;
 mod view;

@@ -1,9 +1,9 @@
 //! Blocks of several members as one message.
 
-use crate::memory::{Bytes, bytes};
-use alloc::vec::Vec;
+use crate::bytes::Bytes;
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, copy};
+use core::cell::Cell;
 
 /// Bytes of a block's length.
 const LENGTH: usize = size_of::<u64>();
@@ -69,15 +69,6 @@ impl Bundle {
         Self { memory, blocks, most }
     }
 
-    /// A bundle of so many blocks with so much data, and its memory.
-    ///
-    /// # Errors
-    /// [`EngineError::OutOfMemory`].
-    pub(crate) fn with_room(blocks: usize, data: u64, most: u64) -> Result<(Vec<u8>, Self), EngineError> {
-        let (memory, all) = bytes(Self::bytes(blocks, data))?;
-        Ok((memory, Self::at(all, blocks, most)))
-    }
-
     /// As much of its memory as has been filled.
     pub(crate) fn there(&self) -> Bytes {
         let inside = self.contents().map(|content| match content {
@@ -109,17 +100,48 @@ impl Bundle {
 
     /// The blocks, in order, once they have been filled.
     pub(crate) fn contents(&self) -> impl Iterator<Item = Content> + use<> {
-        let this = *self;
-        let mut at = Self::bytes(self.blocks, 0);
-        (0..self.blocks).map(move |number| {
-            let length = this.memory.word((number * LENGTH) as u64);
-            if length > this.most {
-                return Content::Apart;
-            }
-            // A sender that had more to send than there was room for has filled the room.
-            let there = this.memory.part(at, length.min(this.memory.length() - at));
-            at += there.length();
-            Content::Inside { there, length }
-        })
+        let incoming = Incoming::new(*self);
+        (0..self.blocks).map(move |number| incoming.next(number))
+    }
+
+    /// Whether a block travels by itself, once its length has been filled in.
+    fn is_apart(&self, number: usize) -> bool {
+        self.length(number) > self.most
+    }
+
+    fn length(&self, number: usize) -> u64 {
+        self.memory.word((number * LENGTH) as u64)
+    }
+}
+
+/// A bundle whose blocks are taken out one after the other.
+pub(crate) struct Incoming {
+    bundle: Bundle,
+    /// Where the data of the next one begins.
+    at: Cell<u64>,
+}
+
+impl Incoming {
+    /// Nothing has been taken out of it.
+    pub(crate) fn new(bundle: Bundle) -> Self {
+        let at = Cell::new(Bundle::bytes(bundle.blocks, 0));
+        Self { bundle, at }
+    }
+
+    /// Whether a block travels by itself, once the bundle has been filled.
+    pub(crate) fn is_apart(&self, number: usize) -> bool {
+        self.bundle.is_apart(number)
+    }
+
+    /// Takes out the next block, of this number, once the bundle has been filled.
+    pub(crate) fn next(&self, number: usize) -> Content {
+        if self.is_apart(number) {
+            return Content::Apart;
+        }
+        let (memory, at, length) = (self.bundle.memory, self.at.get(), self.bundle.length(number));
+        // A sender that had more to send than there was room for has filled the room.
+        let there = memory.part(at, length.min(memory.length() - at));
+        self.at.set(at + there.length());
+        Content::Inside { there, length }
     }
 }
