@@ -12,6 +12,14 @@ const LENGTH: usize = size_of::<u64>();
 /// the others, for a packet less.
 pub(crate) const BUNDLED: u64 = 8 << 10;
 
+/// The most bytes that a member may send in blocks that go with others in an all-to-all: they are copied twice.
+const MEMBER_MOST: u64 = 256 << 10;
+
+/// The longest block that goes with others in an all-to-all among so many members.
+pub(crate) fn longest_of_all(members: usize) -> u64 {
+    BUNDLED.min(MEMBER_MOST / members as u64)
+}
+
 /// Memory with a number of blocks: their lengths, and then the data of each that is not longer than `most`.
 /// The addresses of a bundle may be handed to members that read it.
 #[derive(Clone, Copy, Debug)]

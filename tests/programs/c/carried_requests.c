@@ -11,6 +11,8 @@
 #define STARTS 2
 #define COMMS 3
 #define LONG 4000
+// Longer than what a connection takes in before the other end reads.
+#define LONGEST 140000
 
 enum { GATHERV, SCATTERV, GATHER, SCATTER, ALLTOALLV, ALLTOALLW, ALLTOALL, KINDS };
 
@@ -38,6 +40,7 @@ static int count_of(const operation *it, int from, int to) {
     int is_equal = it->kind == GATHER || it->kind == SCATTER || it->kind == ALLTOALL;
     unsigned low = from < to ? from : to, high = from < to ? to : from;
     unsigned value = is_equal ? mixed(it->seed, 0, 0) : mixed(it->seed, low, high);
+    if (it->seed < 0) return LONGEST;
     switch (it->seed % 5) {
     case 0: return value % 4;
     case 1: return value % 3 ? value % 60 : LONG + value % 100;
@@ -121,18 +124,12 @@ static void make(operation *it, int is_persistent) {
     }
 }
 
-static void draw(operation *it, int round, int turn) {
-    unsigned value = mixed(round, turn, 4711);
-    it->comm = comms[value % COMMS];
+static void open_up(operation *it, int longest) {
     MPI_Comm_rank(it->comm, &it->me);
     MPI_Comm_size(it->comm, &it->members);
-    it->seed = value / 8 % 1000;
-    it->kind = (round * AT_ONCE + turn) % KINDS;
-    it->root = value / 16 % it->members;
-    it->in_place = value / 64 % 3 == 0;
-    it->step = value / 256 % 3 == 0 ? 2 : 1;
+    it->root %= it->members;
     it->type = it->step == 2 ? spaced : MPI_INT;
-    size_t room = (size_t)it->members * (2 * (LONG + 100) + 2) * sizeof(int);
+    size_t room = (size_t)it->members * (it->step * longest + 2) * sizeof(int);
     it->sent = malloc(room);
     it->got = malloc(room);
     it->sent_counts = calloc(4 * (size_t)it->members, sizeof(int));
@@ -141,6 +138,17 @@ static void draw(operation *it, int round, int turn) {
     it->got_starts = it->got_counts + it->members;
     it->types = malloc((size_t)it->members * sizeof *it->types);
     for (int other = 0; other < it->members; other++) it->types[other] = it->type;
+}
+
+static void draw(operation *it, int round, int turn) {
+    unsigned value = mixed(round, turn, 4711);
+    *it = (operation){.comm = comms[value % COMMS],
+                      .seed = value / 8 % 1000,
+                      .kind = (round * AT_ONCE + turn) % KINDS,
+                      .root = value / 16 % 1000,
+                      .in_place = value / 64 % 3 == 0,
+                      .step = value / 256 % 3 == 0 ? 2 : 1};
+    open_up(it, LONG + 100);
 }
 
 static void let_go(operation *it) {
@@ -173,6 +181,17 @@ static void many(int round) {
         if (is_persistent) MPI_Request_free(&requests[turn]);
         let_go(&all[turn]);
     }
+}
+
+// Blocks that both ends send at once, and that are read only when both know of them.
+static void longest(int kind) {
+    operation it = {.comm = MPI_COMM_WORLD, .seed = -1, .kind = kind, .root = size - 1, .step = 1};
+    open_up(&it, LONGEST);
+    fill(&it);
+    make(&it, 0);
+    MPI_Wait(&it.request, MPI_STATUS_IGNORE);
+    check(&it);
+    let_go(&it);
 }
 
 // The block between the root and one member has more bytes than there is room for.
@@ -210,6 +229,9 @@ int main(int argc, char **argv) {
     MPI_Comm_split(MPI_COMM_WORLD, 0, rank % 2 * size - rank, &comms[1]);
     MPI_Comm_split(MPI_COMM_WORLD, size > 1 && rank == size - 1, rank, &comms[2]);
     for (int round = 0; round < ROUNDS; round++) many(round);
+    longest(GATHERV);
+    longest(SCATTER);
+    longest(ALLTOALLV);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const int lengths[] = {1, 100, 8192, 8193, 20000};
     for (int turn = 0; turn < 10; turn++)

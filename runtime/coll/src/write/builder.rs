@@ -1,6 +1,6 @@
 //! How a schedule is made. By the owner of its rank: it allocates.
 
-use crate::bundle::{BUNDLED, Incoming};
+use crate::bundle::Incoming;
 use crate::fold::Folder;
 use crate::members::NodeMap;
 use crate::memory::{Scratch, bundle};
@@ -121,13 +121,18 @@ impl<'a> ScheduleBuilder<'a> {
         self.0.steps.push(Step::Receive { from, lane: 0, into, least: 0, reports_to });
     }
 
-    /// A bundle of so many blocks with so much data from member `from`. Returns its number. One that is too long is no
-    /// error: some of its blocks are, when they are delivered.
+    /// A bundle of so many blocks, none longer than `most`, with so much data from member `from`. Returns its number.
+    /// One that is too long is no error: some of its blocks are, when they are delivered.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn receive_bundle(&mut self, from: usize, blocks: usize, data: u64) -> Result<u32, EngineError> {
-        let (memory, bundle) = bundle(blocks, data, BUNDLED)?;
+    pub(crate) fn receive_bundle(
+        &mut self,
+        from: usize,
+        blocks: usize,
+        (data, most): (u64, u64),
+    ) -> Result<u32, EngineError> {
+        let (memory, bundle) = bundle(blocks, data, most)?;
         self.keep(memory);
         self.0.bundles.push(Incoming::new(bundle));
         self.receive_for(Told::Nobody, from, bundle.buffer());

@@ -36,6 +36,8 @@ impl Apart {
 /// Blocks that go to another node.
 pub(super) struct Going<T, B> {
     blocks: usize,
+    /// The longest block that goes with others.
+    most: u64,
     /// Nothing if one block goes by itself.
     bundle: Option<Bundle>,
     to: T,
@@ -43,22 +45,22 @@ pub(super) struct Going<T, B> {
 }
 
 impl<'a, T: Fn(usize) -> usize, B: Fn(usize) -> Buffer<'a>> Going<T, B> {
-    /// Steps that pack so many blocks, which `block` has, as far as they are short. Long ones go to the members that
-    /// `to` says, the others to that of the first one.
+    /// Steps that pack so many blocks, which `block` has, as far as they are no longer than `most`. Long ones go to the
+    /// members that `to` says, the others to that of the first one.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
     pub(super) fn pack(
         schedule: &mut ScheduleBuilder<'a>,
-        blocks: usize,
+        (blocks, most): (usize, u64),
         to: T,
         block: B,
     ) -> Result<Self, EngineError> {
         if blocks == 1 {
-            return Ok(Self { blocks, bundle: None, to, block });
+            return Ok(Self { blocks, most, bundle: None, to, block });
         }
         let lengths = (0..blocks).map(|number| block(number).bytes());
-        let (memory, packed) = bundle(blocks, lengths.filter(|&bytes| bytes <= BUNDLED).sum(), BUNDLED)?;
+        let (memory, packed) = bundle(blocks, lengths.filter(|&bytes| bytes <= most).sum(), most)?;
         schedule.keep(memory);
         let length = |number| block(number).bytes();
         packed.fill(length, |number, out| {
@@ -66,17 +68,21 @@ impl<'a, T: Fn(usize) -> usize, B: Fn(usize) -> Buffer<'a>> Going<T, B> {
                 schedule.copy(block(number), out.buffer());
             }
         });
-        Ok(Self { blocks, bundle: Some(packed), to, block })
+        Ok(Self { blocks, most, bundle: Some(packed), to, block })
     }
 
-    /// Steps that send them.
+    /// Steps that send what the other end waits for first: the bundle, or the only block.
     pub(super) fn send(&self, schedule: &mut ScheduleBuilder<'a>) {
-        if let Some(bundle) = self.bundle {
-            schedule.send((self.to)(0), bundle.buffer());
-        }
-        for number in 0..self.blocks {
-            let block = (self.block)(number);
-            if self.bundle.is_none() || block.bytes() > BUNDLED {
+        let first = self.bundle.map_or_else(|| (self.block)(0), |bundle| bundle.buffer());
+        schedule.send((self.to)(0), first);
+    }
+
+    /// Steps that send the others. Where both ends send, these come behind the wait for what the other one has sent
+    /// first: it takes them no earlier, and a long message is not complete before that.
+    pub(super) fn send_apart(&self, schedule: &mut ScheduleBuilder<'a>) {
+        let blocks = (0..self.blocks).filter(|_| self.bundle.is_some());
+        for (number, block) in blocks.map(|number| (number, (self.block)(number))) {
+            if block.bytes() > self.most {
                 schedule.send((self.to)(number), block);
             }
         }
@@ -96,14 +102,15 @@ pub(super) struct Coming<F, I> {
 }
 
 impl<'a, F: Fn(usize) -> usize, I: Fn(usize) -> Target<'a>> Coming<F, I> {
-    /// Steps that receive the message that so many blocks begin with, with room for so many bytes of short ones. Each
-    /// goes where `into` says, and comes from the members that `from` says, short ones from that of the first one.
+    /// Steps that receive the message that so many blocks begin with, of which those that are no longer than `most`
+    /// take so much data. Each goes where `into` says, and comes from the members that `from` says, short ones from
+    /// that of the first one.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
     pub(super) fn receive(
         schedule: &mut ScheduleBuilder<'a>,
-        (blocks, data): (usize, u64),
+        (blocks, most, data): (usize, u64, u64),
         from: F,
         into: I,
     ) -> Result<Self, EngineError> {
@@ -113,7 +120,7 @@ impl<'a, F: Fn(usize) -> usize, I: Fn(usize) -> Target<'a>> Coming<F, I> {
                 schedule.receive_for(reports_to, from(0), into);
                 None
             }
-            _ => Some(schedule.receive_bundle(from(0), blocks, data)?),
+            _ => Some(schedule.receive_bundle(from(0), blocks, (data, most))?),
         };
         Ok(Self { blocks, bundle, from, into })
     }
@@ -141,11 +148,17 @@ impl<'a, F: Fn(usize) -> usize, I: Fn(usize) -> Target<'a>> Coming<F, I> {
         }
     }
 
-    /// Steps that wait for the messages that all these begin with, and take all blocks.
-    pub(super) fn take(schedule: &mut ScheduleBuilder<'a>, coming: &[Self]) {
+    /// Steps that wait for the messages that all these begin with, and take all blocks. `send` writes what is sent
+    /// then.
+    pub(super) fn take(
+        schedule: &mut ScheduleBuilder<'a>,
+        coming: &[Self],
+        send: impl FnOnce(&mut ScheduleBuilder<'a>),
+    ) {
         if coming.iter().any(|it| it.bundle.is_some()) {
             schedule.wait();
             coming.iter().for_each(|it| it.receive_apart(schedule));
+            send(schedule);
             coming.iter().for_each(|it| it.deliver(schedule));
         }
     }
@@ -168,10 +181,10 @@ pub(crate) fn gather_from_nodes<'a>(
         let into = move |number: usize| (receive.block(members[number] as usize), reports_to);
         let data = (0..members.len()).map(|number| into(number).0.bytes().min(BUNDLED)).sum();
         let from = move |number: usize| apart.peer(members, number);
-        coming.push(Coming::receive(schedule, (members.len(), data), from, into)?);
+        coming.push(Coming::receive(schedule, (members.len(), BUNDLED, data), from, into)?);
     }
     between(schedule);
-    Coming::take(schedule, &coming);
+    Coming::take(schedule, &coming, |_| {});
     Ok(())
 }
 
@@ -188,8 +201,11 @@ pub(crate) fn scatter_to_nodes<'a>(
     for members in map.other_nodes() {
         let to = move |number: usize| apart.peer(members, number);
         let block = move |number: usize| send.block(members[number] as usize);
-        going.push(Going::pack(schedule, members.len(), to, block)?);
+        going.push(Going::pack(schedule, (members.len(), BUNDLED), to, block)?);
     }
-    going.iter().for_each(|it| it.send(schedule));
+    for it in &going {
+        it.send(schedule);
+        it.send_apart(schedule);
+    }
     Ok(())
 }

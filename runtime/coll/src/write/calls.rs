@@ -64,7 +64,8 @@ pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
             | Call::Bcast { .. }
             | Call::Allgather { .. }
             | Call::Gather { .. }
-            | Call::Scatter { .. } => true,
+            | Call::Scatter { .. }
+            | Call::Alltoall { .. } => true,
             Call::Reduce { reduction, .. } | Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } => {
                 folds_by_node(rank, reduction, map)
             }
@@ -82,7 +83,7 @@ pub(crate) fn partners(call: &Call<'_>, size: usize, me: usize, root: usize) -> 
     }
     let is_dealt_out = match call {
         Call::ReduceScatter { .. } => me == 0,
-        Call::Gather { .. } | Call::Scatter { .. } => true,
+        Call::Gather { .. } | Call::Scatter { .. } | Call::Alltoall { .. } => true,
         _ => false,
     };
     let has_all =

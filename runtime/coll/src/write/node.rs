@@ -109,6 +109,7 @@ impl Posts<'_> {
             }
             (Call::Gather { receive, .. }, _) => self.bring_to_root(schedule, receive)?,
             (Call::Scatter { send, .. }, _) => self.deal_out(schedule, send)?,
+            (Call::Alltoall { .. }, _) => self.swap(schedule)?,
             (Call::ReduceScatter { reduction, counts }, Some(folder)) => {
                 self.reduce_scatter(schedule, group, folder, reduction, counts)?;
             }

@@ -15,7 +15,7 @@
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Record, Round};
 use crate::blocking::schedule::{builder, run};
-use crate::bundle::{BUNDLED, Bundle, Content};
+use crate::bundle::{Bundle, Content, longest_of_all};
 use crate::bytes::Bytes;
 use crate::data::{copy_piece, copy_whole};
 use crate::members::{Caller, Hierarchy, LocalGroup};
@@ -26,9 +26,6 @@ use cohort_base::settings::Carriers;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 use core::cell::Cell;
-
-/// The most bytes that a member may send in blocks that go with others, which are copied twice.
-const MEMBER_MOST: u64 = 256 << 10;
 
 /// Instead of a length: blocks travel apart.
 const APART: u64 = u64::MAX;
@@ -195,7 +192,7 @@ pub(super) fn alltoall(
     send: Option<&Blocks<'_>>,
     receive: &Blocks<'_>,
 ) -> Result<(), EngineError> {
-    let most = BUNDLED.min(MEMBER_MOST / group.size() as u64);
+    let most = longest_of_all(group.size());
     let here = group.local(hierarchy);
     let block = receive.equal_bytes(1).unwrap_or(VARYING);
     let is_shared = group.rank().node().settings().carriers == Carriers::All;

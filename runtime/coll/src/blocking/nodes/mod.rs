@@ -56,13 +56,14 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
         }
         Call::Gather { send, receive, root } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
         Call::Scatter { send, receive, root } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
+        // Not only leaders carry.
+        Call::Alltoall { send, receive } => alltoall::alltoall(group, hierarchy, send.as_ref(), receive),
         Call::Allgather { send, receive } if is_led => gather::allgather(group, hierarchy, *send, receive),
         Call::Scan { reduction, kind } if is_led => match folder {
             Some(folder) => scan::scan(group, hierarchy, (reduction, &folder), *kind),
             None => Ok(()),
         },
         _ if is_led => run_led(group, hierarchy, call, folder),
-        Call::Alltoall { send, receive } => alltoall::alltoall(group, hierarchy, send.as_ref(), receive),
         Call::Neighbours { .. } => {
             // SAFETY: what the call refers to lives to the end of this call, which waits for the request.
             let request = unsafe { start(group, call)? };
