@@ -28,6 +28,11 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
+    /// Whether the launcher's process calls, and no rank.
+    pub fn is_root(&self) -> bool {
+        self.process == self.processes.root()
+    }
+
     /// Makes a system call with a descriptor by its number in the calling process; none if the process has none, or
     /// the call cannot be made now.
     ///

@@ -5,6 +5,7 @@
 
 mod acknowledgements;
 mod encrypted;
+mod system;
 
 use crate::caller::Caller;
 use crate::frame::{HEAD, Head, Malformed};
@@ -14,10 +15,9 @@ use cohort_base::sockets;
 use cohort_cipher::Cipher;
 use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::handles::Handle;
-use cohort_fabric_host::seat::system_call;
-use libc::c_int;
 use std::collections::VecDeque;
 use std::time::Instant;
+use system::{piece, read};
 
 /// Bytes of one system call. Shorter calls cost more; with longer ones others wait longer for the rail.
 const CALL_MAX: usize = 256 << 10;
@@ -304,15 +304,15 @@ impl Stream {
             caller.leave_to_connector();
             return 0;
         }
-        let written = match &mut self.cipher {
-            None => caller.call(socket, |number| write(number, pieces)),
+        let (written, error) = match &mut self.cipher {
+            None => system::write_all(caller, socket, pieces),
             // SAFETY: the callers' pieces are readable.
-            Some(cipher) => unsafe { encrypted::write(cipher, caller, socket, pieces) },
+            Some(cipher) => match unsafe { encrypted::write(cipher, caller, socket, pieces) } {
+                Ok(written) => (written.unwrap_or(0), None),
+                Err(code) => (0, Some(code)),
+            },
         };
-        let written = written.map(|written| written.unwrap_or(0)).unwrap_or_else(|code| {
-            self.write_error = Some(code);
-            0
-        });
+        self.write_error = error;
         self.awaits_acknowledgement |= written > SEGMENT;
         written
     }
@@ -473,61 +473,4 @@ pub enum Next<'a> {
     Frame(Head, &'a [u8]),
     /// The last byte of a body.
     Arrived(Head),
-}
-
-/// Bytes as the system takes them.
-fn piece(bytes: &[u8]) -> libc::iovec {
-    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
-}
-
-/// Writes as much as the system takes; none if that is nothing now.
-fn write(socket: c_int, pieces: &[libc::iovec]) -> Result<Option<usize>, i32> {
-    // SAFETY: zeros are a valid message; the pieces are readable by the callers' promises.
-    let written = unsafe {
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = pieces.as_ptr().cast_mut();
-        message.msg_iovlen = pieces.len();
-        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as u64;
-        let message = (&raw const message).expose_provenance() as u64;
-        system_call(libc::SYS_sendmsg, [socket as u64, message, flags, 0])
-    };
-    moved(written)
-}
-
-/// Reads what there is; none if that is nothing.
-fn read(socket: c_int, pieces: &mut [libc::iovec; 2]) -> Result<Option<usize>, i32> {
-    let is_single = pieces[0].iov_len == 0;
-    // SAFETY: zeros are a valid message; the pieces are writable by the callers' promises. The socket does not block.
-    let read = unsafe {
-        if is_single {
-            let start = pieces[1].iov_base.expose_provenance() as u64;
-            let length = pieces[1].iov_len as u64;
-            system_call(libc::SYS_read, [socket as u64, start, length, 0])
-        } else {
-            let mut message: libc::msghdr = std::mem::zeroed();
-            message.msg_iov = pieces.as_mut_ptr();
-            message.msg_iovlen = pieces.len();
-            let message = (&raw mut message).expose_provenance() as u64;
-            let flags = libc::MSG_DONTWAIT as u64;
-            system_call(libc::SYS_recvmsg, [socket as u64, message, flags, 0])
-        }
-    };
-    match moved(read)? {
-        Some(0) => Err(libc::ECONNRESET),
-        read => Ok(read),
-    }
-}
-
-/// How many bytes a call has moved; none if it failed for now only.
-///
-/// # Errors
-/// The system's number.
-fn moved(result: i64) -> Result<Option<usize>, i32> {
-    match usize::try_from(result) {
-        Ok(count) => Ok(Some(count)),
-        Err(_) => match -result as i32 {
-            libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::ENOMEM => Ok(None),
-            code => Err(code),
-        },
-    }
 }

@@ -51,7 +51,7 @@ pub(super) unsafe fn write(
 fn write_records(cipher: &mut Cipher, caller: &Caller<'_>, socket: &Handle) -> Result<(), i32> {
     let unsent = cipher.sealer.unsent();
     if !unsent.is_empty() {
-        let written = caller.call(socket, |number| super::write(number, &[piece(unsent)]))?;
+        let written = caller.call(socket, |number| super::system::write(number, &[piece(unsent)]))?;
         cipher.sealer.sent(written.unwrap_or(0));
     }
     Ok(())
