@@ -3,6 +3,7 @@
 mod support;
 
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 use support::{
     Folder, Outcome, children, descendants, eventually, finish, is_running, pip_exec, run, run_command, start,
@@ -114,6 +115,16 @@ fn signals_to_pip_exec_end_the_job() {
         assert!(outcome.elapsed < PROMPT, "{outcome:?}");
         assert!(!ranks.into_iter().any(is_running));
     }
+}
+
+#[test]
+fn a_rank_that_signals_its_process_group_is_named() {
+    let words = ["-n", "1", "sh", "-c", "kill 0", ":", "-n", "1", "sleep", "60"];
+    // A group of its own: the test would end with the job.
+    let outcome = run_command(pip_exec(words).process_group(0), b"");
+    assert_eq!(outcome.status, 143, "{outcome:?}");
+    assert!(outcome.error.starts_with("pip-exec: rank 0 (pid "), "{outcome:?}");
+    assert!(outcome.error.contains(") sent SIGTERM to pip-exec, which ends the job"), "{outcome:?}");
 }
 
 #[test]

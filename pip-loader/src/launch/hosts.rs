@@ -136,9 +136,9 @@ fn wait(manager: &mut Child, signals: &Signals) -> io::Result<(i32, bool)> {
                 Came::Child => continue,
                 Came::Forward(signal) => signal,
                 Came::Show => Signal::SIGQUIT,
-                Came::End(signal) => {
+                Came::End(ending) => {
                     is_ended = true;
-                    Signal::try_from(signal).unwrap_or(Signal::SIGTERM)
+                    Signal::try_from(ending.signal).unwrap_or(Signal::SIGTERM)
                 }
             };
             // The process is this one's child, which has not been waited for.

@@ -25,8 +25,17 @@ pub enum Came {
     Forward(Signal),
     /// What the ranks do is to be shown.
     Show,
-    /// The job is to end: the signal's number.
-    End(i32),
+    /// The job is to end.
+    End(Ending),
+}
+
+/// A signal that ends a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Its number.
+    pub signal: i32,
+    /// The process that sent it; 0 is the kernel or another namespace.
+    pub sender: i32,
 }
 
 impl Signals {
@@ -81,7 +90,7 @@ impl Signals {
             (libc::SIGCHLD, _) => Came::Child,
             (libc::SIGQUIT, _) => Came::Show,
             (_, Some(forwarded)) => Came::Forward(forwarded),
-            _ => Came::End(signal),
+            _ => Came::End(Ending { signal, sender: info.ssi_pid as i32 }),
         })
     }
 

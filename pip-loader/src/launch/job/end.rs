@@ -1,6 +1,7 @@
 //! How a rank ends, what status that gives the job, and the end of what it leaves behind.
 
 use super::super::output;
+use super::super::signals;
 use super::{Job, UNREAD};
 use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_base::settings::{self, OnFailure};
@@ -207,6 +208,20 @@ impl Job<'_> {
                  of theirs"
             ));
         }
+    }
+}
+
+impl Job<'_> {
+    /// Names the rank that sent us a signal: `kill(0, ...)` reaches the job, and what else the process group has.
+    pub(super) fn say_sender(&self, ending: signals::Ending) {
+        let signals::Ending { signal, sender } = ending;
+        let Some(&rank) = self.alive.get(&sender) else { return };
+        let signal = Signal::try_from(signal).map_or("a signal", Signal::as_str);
+        say(format_args!(
+            "{} (pid {sender}) sent {signal} to pip-exec, which ends the job; a rank's process group, kill(0, ...) and \
+             `kill 0`, is the whole job and who started it",
+            self.name_of(rank)
+        ));
     }
 }
 

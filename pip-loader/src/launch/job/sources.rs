@@ -135,11 +135,12 @@ impl Source for Signals {
                     }
                 }
                 Came::Show => job.show("what the ranks do"),
-                Came::End(signal) => {
+                Came::End(ending) => {
                     if job.ends.shutdown.is_none() {
-                        job.membership.note_signal(signal);
+                        job.say_sender(ending);
+                        job.membership.note_signal(ending.signal);
                     }
-                    job.end_by_signal(signal);
+                    job.end_by_signal(ending.signal);
                 }
             }
         }
