@@ -67,6 +67,12 @@ endif
 # 64-bit ARM: builds for it, and runs some jobs in an emulated machine (docs/arm.md). LIMIT is its time in seconds.
 # PAGES=16 takes a kernel with pages of 16 KiB. PART=short has a build of its own, without optimisation;
 # PART=wide has more programs than the others, and the package of `make deb`.
+# Another word would boot a machine that passes without having run what was meant.
+known = $(if $(filter-out $(2),$($(1)))$(word 2,$($(1))),$(error $(1)=$($(1)) is none of: $(2)))
+ifneq ($(filter arm,$(MAKECMDGOALS)),)
+$(call known,PART,all short wide)
+$(call known,PAGES,4 16)
+endif
 arm: export KERNEL := $(if $(filter 16,$(PAGES)),$(CACHE)/arm-kernel-16k/vmlinuz)
 arm: system
 	tools/cache.sh arm arm-machine $(if $(filter 16,$(PAGES)),arm-kernel-16k) mpich openmpi

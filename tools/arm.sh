@@ -105,6 +105,10 @@ wide() {
 run() {
     local limit=${1:-600} part=${2:-all} machine=$target/machine log status=0 file
     local kernel=${KERNEL:-$cache/arm-machine/kernel/vmlinuz}
+    case $part in
+    all | short | wide) ;;
+    *) echo "arm: part '$part' is none of: all short wide" >&2; exit 2 ;;
+    esac
     rm -rf "$machine"
     mkdir -p "$machine"
     cp -a "$cache/arm-machine/system/." "$machine/"
