@@ -33,8 +33,9 @@ fn each_refusal_says_what_it_found() {
     assert_eq!(parse(b"\x7fELF"), Err(ElfError::Truncated { end: 64, len: 4 }));
     assert_eq!(edit(4, 1), ElfError::Bits32);
     assert_eq!(edit(5, 2), ElfError::BigEndian);
-    assert_eq!(edit(18, 183), ElfError::Machine(183));
-    assert!(edit(18, 183).to_string().contains("AARCH64"));
+    // A machine that is not there, whichever runs the test.
+    assert_eq!(edit(18, 243), ElfError::Machine(243));
+    assert!(edit(18, 243).to_string().contains("RISCV"));
     assert_eq!(edit(16, 1), ElfError::NotLoadable(1));
 }
 
