@@ -66,11 +66,11 @@ endif
 
 # 64-bit ARM: builds for it, and runs some jobs in an emulated machine (docs/arm.md). LIMIT is its time in seconds.
 # PAGES=16 takes a kernel with pages of 16 KiB. PART=short has a build of its own, without optimisation;
-# PART=wide has more programs than the others, and the package of `make deb`.
+# PART=wide has more programs than the others, and the package of `make deb`; PART=unit has unit tests only.
 # Another word would boot a machine that passes without having run what was meant.
 known = $(if $(filter-out $(2),$($(1)))$(word 2,$($(1))),$(error $(1)=$($(1)) is none of: $(2)))
 ifneq ($(filter arm,$(MAKECMDGOALS)),)
-$(call known,PART,all short wide)
+$(call known,PART,all short wide unit)
 $(call known,PAGES,4 16)
 endif
 arm: export KERNEL := $(if $(filter 16,$(PAGES)),$(CACHE)/arm-kernel-16k/vmlinuz)
@@ -80,6 +80,9 @@ ifeq ($(PART),short)
 	cargo build --release -p cohort-codegen
 	tools/arm.sh build-short $(TARGET)/arm-short $(BUILT)/cohort-codegen
 	tools/arm.sh run $(TARGET)/arm-short $(or $(LIMIT),900) short
+else ifeq ($(PART),unit)
+	tools/arm.sh build-unit $(TARGET)/arm
+	tools/arm.sh run $(TARGET)/arm $(or $(LIMIT),900) unit
 else
 	tools/arm.sh build $(TARGET)/arm
 	cargo build --release -p pip-loader

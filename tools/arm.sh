@@ -3,8 +3,9 @@
 #
 #   tools/arm.sh build TARGETDIR                 pip-exec, MPI libraries and mpicc, into TARGETDIR/aarch64-.../release
 #   tools/arm.sh build-short TARGETDIR CODEGEN   only what the short part needs, quickly; CODEGEN writes the headers
+#   tools/arm.sh build-unit TARGETDIR            unit tests of crates that depend on the machine, into TARGETDIR/unit
 #   tools/arm.sh run TARGETDIR [SECONDS [PART]]  boots the machine, which runs tests/arm/init; SECONDS is its limit,
-#                                                PART `all`, `short` or `wide`
+#                                                PART `all`, `short`, `wide` or `unit`
 #
 # What they need comes from `tools/cache.sh arm arm-machine`. KERNEL is another kernel than that, for `run`: pages of
 # another size need one. `wide` makes a package, for which PIP_EXEC is a pip-exec of this machine.
@@ -24,11 +25,18 @@ compiler_of_debian() {
     chmod 755 "$target/rustc"
 }
 
+# A command of cargo's, for the other machine.
+cross_cargo() {
+    local command=$1
+    shift
+    RUSTC=$target/rustc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$compiler \
+        CC_aarch64_unknown_linux_gnu=$compiler cargo "$command" --target aarch64-unknown-linux-gnu \
+        --target-dir "$target" "$@"
+}
+
 # Builds the packages that cargo's options name.
 cross() {
-    RUSTC=$target/rustc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$compiler \
-        CC_aarch64_unknown_linux_gnu=$compiler cargo build --release --target aarch64-unknown-linux-gnu \
-        --target-dir "$target" "$@"
+    cross_cargo build --release "$@"
 }
 
 build() {
@@ -60,6 +68,25 @@ build_short() {
     mkdir -p "$built/include"
     "$1" headers "$built/include"
     names "$built"
+}
+
+# Without optimisation, so that overflows and the assertions of debug builds are tested too.
+build_unit() {
+    local package packages=() tests name
+    compiler_of_debian
+    for package in pip-load cohort-{arch,base,alloc,steal,bridge,datatype,core,p2p,coll,rma,object}; do
+        packages+=(-p "$package")
+    done
+    CARGO_PROFILE_DEV_DEBUG=0 cross_cargo test --no-run --lib --message-format=json "${packages[@]}" \
+        >"$target/unit.json"
+    rm -rf "$target/unit"
+    mkdir "$target/unit"
+    sed -nE 's/.*"executable":"([^"]+)".*/\1/p' "$target/unit.json" | while read -r tests; do
+        name=${tests##*/}
+        aarch64-linux-gnu-strip --strip-debug -o "$target/unit/${name%-*}" "$tests"
+    done
+    # None may be missed without a word.
+    [ "$(find "$target/unit" -type f | wc -l)" = $((${#packages[@]} / 2)) ]
 }
 
 # Programs of tests/programs/c, with the MPI-5 ABI and those of MPICH and Open MPI.
@@ -102,18 +129,9 @@ wide() {
     cp "$target"/packages/cohort_*_arm64.deb "$1/cohort.deb"
 }
 
-run() {
-    local limit=${1:-600} part=${2:-all} machine=$target/machine log status=0 file
-    local kernel=${KERNEL:-$cache/arm-machine/kernel/vmlinuz}
-    case $part in
-    all | short | wide) ;;
-    *) echo "arm: part '$part' is none of: all short wide" >&2; exit 2 ;;
-    esac
-    rm -rf "$machine"
-    mkdir -p "$machine"
-    cp -a "$cache/arm-machine/system/." "$machine/"
-    rm -rf "$machine/usr/share"
-    mkdir -p "$machine"/{proc,sys,dev,tmp,cohort,programs}
+# What the machine starts jobs with, and their programs.
+job_files() {
+    local file part=$1
     # The process manager of MPICH's wheel; its MPI is ours.
     mv "$machine"/usr/lib/python3.11/mpich-*.data/data/bin "$machine/hydra"
     chmod 755 "$machine"/hydra/*
@@ -126,6 +144,27 @@ run() {
     done
     names "$machine/cohort"
     programs "$machine/programs" "$part"
+}
+
+run() {
+    local limit=${1:-600} part=${2:-all} machine=$target/machine log status=0
+    local kernel=${KERNEL:-$cache/arm-machine/kernel/vmlinuz}
+    case $part in
+    all | short | wide | unit) ;;
+    *) echo "arm: part '$part' is none of: all short wide unit" >&2; exit 2 ;;
+    esac
+    rm -rf "$machine"
+    mkdir -p "$machine"
+    cp -a "$cache/arm-machine/system/." "$machine/"
+    rm -rf "$machine/usr/share"
+    mkdir -p "$machine"/{proc,sys,dev,tmp,cohort,programs}
+    if [ "$part" = unit ]; then
+        rm -rf "$machine"/usr/lib/python3* "$machine"/usr/bin/python3*
+        cp -a "$target/unit" "$machine/unit"
+        install -m 644 tests/arm/unit "$machine/unit.sh"
+    else
+        job_files "$part"
+    fi
     install -m 755 tests/arm/init "$machine/init"
     install -m 644 tests/arm/more "$machine/more"
     [ "$part" != wide ] || wide "$machine"
@@ -148,6 +187,7 @@ cd "$root"
 case $1 in
 build) build ;;
 build-short) build_short "$3" ;;
+build-unit) build_unit ;;
 run) run "${3:-}" "${4:-}" ;;
-*) echo "usage: $0 build|build-short|run TARGETDIR [CODEGEN | SECONDS [PART]]" >&2; exit 2 ;;
+*) echo "usage: $0 build|build-short|build-unit|run TARGETDIR [CODEGEN | SECONDS [PART]]" >&2; exit 2 ;;
 esac
