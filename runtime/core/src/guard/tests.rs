@@ -54,7 +54,9 @@ fn an_address_that_no_pointer_can_have_ends_a_copy() {
     let _alone = alone();
     let mut byte = [0_u8; 64];
     let nowhere = core::ptr::with_exposed_provenance(1 << 63);
-    assert_eq!(copy(nowhere, byte.as_mut_ptr(), 64), Err(Fault::Unknown));
+    let ended = copy(nowhere, byte.as_mut_ptr(), 64);
+    // Not every machine says what it was that such an address was used for.
+    assert!(matches!(ended, Err(Fault::Unknown | Fault::Read)), "{ended:?}");
 }
 
 static OPENED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
