@@ -299,5 +299,7 @@ pub fn get_info<A: Abi>(call: &Call<'_, A>, comm: A::Comm, info: Out<'_, A::Info
         None => call.objects().world_memory_kinds(),
     };
     report.set(MEMORY_KINDS, &kinds)?;
+    // One key of the standard is longer than what Open MPI's programs have room for.
+    report.keep_shorter(A::MAX_INFO_KEY);
     crate::info::publish(call, report, info)
 }

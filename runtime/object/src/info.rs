@@ -41,6 +41,11 @@ impl Info {
         Ok(())
     }
 
+    /// Forgets the keys of `room` bytes and more, which would reach a program cut.
+    pub fn keep_shorter(&self, room: usize) {
+        self.0.lock().retain(|(key, _)| key.len() < room);
+    }
+
     /// Refuses a key that no info object can hold.
     ///
     /// # Errors

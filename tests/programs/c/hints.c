@@ -1,6 +1,7 @@
 // Hints of communicators: known ones are kept and reported, others are ignored, duplicates begin without
 // (MPI 4.1 7.4.4), and a broken promise is an error. Kinds of memory (MPI 4.1 11.4.3).
 //# ranks: 2
+//# abi: mpich mpi5 openmpi
 #include "check.h"
 
 static const char *value_of(MPI_Info info, const char *key) {
@@ -78,9 +79,24 @@ static void memory(void) {
     MPI_Session_finalize(&session);
 }
 
+// A loop over all keys, with buffers of the header's lengths, finds each of them.
+static void read_all(MPI_Comm comm) {
+    MPI_Info info;
+    int count;
+    MPI_Comm_get_info(comm, &info);
+    MPI_Info_get_nkeys(info, &count);
+    for (int i = 0; i < count; i++) {
+        char key[MPI_MAX_INFO_KEY + 1];
+        MPI_Info_get_nthkey(info, i, key);
+        CHECK(strcmp(value_of(info, key), "(none)"));
+    }
+    MPI_Info_free(&info);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     promises();
     memory();
+    read_all(MPI_COMM_WORLD);
     return finish();
 }
