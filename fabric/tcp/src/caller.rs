@@ -21,6 +21,8 @@ pub struct Caller<'a> {
     pub processes: &'a Processes,
     /// The one that calls.
     pub process: usize,
+    /// Whether it is the connector, for which memory of ranks must not be the reason for a fault.
+    pub is_connector: bool,
     /// Whether it leaves what it has to write to the connector.
     pub defers: bool,
     /// What it leaves to the connector.
@@ -28,11 +30,6 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Whether the launcher's process calls, and no rank.
-    pub fn is_root(&self) -> bool {
-        self.process == self.processes.root()
-    }
-
     /// Makes a system call with a descriptor by its number in the calling process; none if the process has none, or
     /// the call cannot be made now.
     ///

@@ -183,6 +183,8 @@ fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
     let mut looks = dropped::Looks::new(shared.node.job.timeout);
     loop {
         let limit = match moves_until {
+            // It has found so itself.
+            _ if shared.requests.once.load(Ordering::Relaxed) => Some(Duration::ZERO),
             Some(_) => Some(MOVE_PERIOD),
             None => Some(looks.limit(meetings.time_left())),
         };
@@ -354,6 +356,8 @@ impl Shared {
                     // SAFETY: open while the rail is held.
                     give(unsafe { BorrowedFd::borrow_raw(number) });
                 }
+                drop(held);
+                rail.finish(&self.node, &caller);
             }
         })
     }

@@ -73,6 +73,7 @@ impl TcpNetwork {
         Caller {
             processes: &self.shared.processes,
             process: self.shared.processes.of(caller),
+            is_connector: false,
             defers: self.shared.defers && endpoint != caller,
             requests: &self.shared.requests,
         }
@@ -102,7 +103,7 @@ impl TcpNetwork {
             }
             return Ok(Sent::Done);
         }
-        if !caller.defers {
+        if !caller.defers && shared.node.job.node_death(node).is_none() {
             match rail.leave(node, way, packets) {
                 Submission::Refused => {}
                 Submission::Put => {

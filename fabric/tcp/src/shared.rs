@@ -38,7 +38,13 @@ pub struct Shared {
 impl Shared {
     /// The root's own calls.
     pub fn root(&self) -> Caller<'_> {
-        Caller { processes: &self.processes, process: self.processes.root(), defers: false, requests: &self.requests }
+        Caller {
+            processes: &self.processes,
+            process: self.processes.root(),
+            is_connector: true,
+            defers: false,
+            requests: &self.requests,
+        }
     }
 
     /// The rail of packets between two ranks; always the same.
@@ -96,12 +102,11 @@ impl Shared {
         }
     }
 
-    /// Wakes the connector.
+    /// Wakes the connector. If that fails, the next call tries again.
     #[cold]
     pub fn call_connector(&self, caller: &Caller<'_>) {
-        if !self.count(&self.bell, caller.process) {
-            // If that fails too, the next call tries again.
-            let _ = self.processes.knock();
+        if !self.count(&self.bell, caller.process) && !self.processes.knock() {
+            caller.leave_to_connector();
         }
     }
 

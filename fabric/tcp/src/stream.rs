@@ -382,7 +382,9 @@ impl Stream {
             return Ok(None);
         };
         if let Some(cipher) = &mut self.cipher {
-            return encrypted::fill(cipher, caller, socket, common);
+            let filled = encrypted::fill(cipher, caller, socket, common)?;
+            self.awaits_acknowledgement &= filled.is_none();
+            return Ok(filled);
         }
         let (start, left) = match &self.body {
             Some(body) => (body.memory, body.left),
@@ -403,9 +405,12 @@ impl Stream {
                 iov_len: if first == left || is_dropped { common.len() } else { 0 },
             },
         ];
-        // Memory of the program's that cannot be written: whoever copies into it finds out where, and says so.
+        // Memory of the program's that cannot be written: the rank that copies into it finds out where, and says so.
         let read = |number| match read(number, &mut list) {
             Err(libc::EFAULT) if list[0].iov_len > 0 && self.body.is_some() => {
+                if caller.is_connector {
+                    return Ok(None);
+                }
                 (list[0].iov_len, list[1].iov_len) = (0, common.len());
                 read(number, &mut list)
             }

@@ -340,6 +340,19 @@ impl<'a, A: Abi> Call<'a, A> {
     }
 }
 
+/// A handle that stands for nothing, and for what it should. The neutral handle of one that MPI never gave is 0.
+struct Unknown(u32, &'static str);
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(handle, what) = *self;
+        match handle {
+            0 => write!(f, "the handle is none that MPI has given, so it stands for no {what}: was it ever set?"),
+            _ => write!(f, "the handle {handle:#x} stands for no {what}"),
+        }
+    }
+}
+
 /// Explains why there is no communicator with this handle.
 #[cold]
 fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
@@ -351,13 +364,11 @@ fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
         (_, neutral::handle::COMM_NULL) => call.blame(class, format_args!("it is MPI_COMM_NULL")),
         _ => {
             foreign::explain::<A>(call.rank(), HandleKind::Comm, handle);
-            call.blame(class, format_args!("the handle {handle:#x} stands for no communicator"))
+            call.blame(class, format_args!("{}", Unknown(handle, "communicator")))
         }
     }
 }
 
-/// Explains why there is no datatype with this handle.
-#[cold]
 /// The predefined datatype of a handle, as a program of this ABI knows it.
 #[inline(always)]
 pub(crate) fn known<A: Abi>(handle: u32) -> Option<TypeRef> {
@@ -367,12 +378,14 @@ pub(crate) fn known<A: Abi>(handle: u32) -> Option<TypeRef> {
     }
 }
 
+/// Explains why there is no datatype with this handle.
+#[cold]
 fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
         neutral::handle::DATATYPE_NULL => call.blame(class, format_args!("it is MPI_DATATYPE_NULL")),
         _ => {
             foreign::explain::<A>(call.rank(), HandleKind::Datatype, handle);
-            call.blame(class, format_args!("the handle {handle:#x} stands for no datatype"))
+            call.blame(class, format_args!("{}", Unknown(handle, "datatype")))
         }
     }
 }
@@ -443,7 +456,7 @@ pub unsafe fn enter<A: Abi, F: Fault>(
 fn bad_win<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
         neutral::handle::WIN_NULL => call.blame(class, format_args!("it is MPI_WIN_NULL")),
-        _ => call.blame(class, format_args!("the handle {handle:#x} stands for no window")),
+        _ => call.blame(class, format_args!("{}", Unknown(handle, "window"))),
     }
 }
 
@@ -452,7 +465,7 @@ fn bad_win<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
 fn bad_file<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
         neutral::handle::FILE_NULL => call.blame(class, format_args!("it is MPI_FILE_NULL")),
-        _ => call.blame(class, format_args!("the handle {handle:#x} stands for no file")),
+        _ => call.blame(class, format_args!("{}", Unknown(handle, "file"))),
     }
 }
 

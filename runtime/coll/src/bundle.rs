@@ -20,6 +20,9 @@ pub(crate) fn longest_of_all(members: usize) -> u64 {
     BUNDLED.min(MEMBER_MOST / members as u64)
 }
 
+/// The least of that for which one member of a node sends for all of them.
+pub(crate) const BUNDLED_LEAST: u64 = 1 << 10;
+
 /// Memory with a number of blocks: their lengths, and then the data of each that is not longer than `most`.
 /// The addresses of a bundle may be handed to members that read it.
 #[derive(Clone, Copy, Debug)]

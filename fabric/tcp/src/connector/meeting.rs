@@ -493,6 +493,12 @@ impl Shared {
     fn is_connected(&self, (rail, node): Way) -> bool {
         let caller = self.root();
         let rail = self.rails.get(rail as usize);
-        rail.is_some_and(|rail| rail.hold(&self.node, &caller).is_connected(node))
+        rail.is_some_and(|rail| {
+            let held = rail.hold(&self.node, &caller);
+            let is_connected = held.is_connected(node);
+            drop(held);
+            rail.finish(&self.node, &caller);
+            is_connected
+        })
     }
 }

@@ -208,6 +208,8 @@ impl Held<'_> {
             self.caller.leave_to_connector();
         }
         if stream.has_left {
+            // What it was asked for does not come.
+            self.end_operations(node, code, delivery);
             // It stays, to say so.
             self.state.streams[node as usize] = Some(stream);
             return;
@@ -273,11 +275,18 @@ impl Held<'_> {
             delivery.flows = true;
             let bytes = &common[..filled.common];
             result = if stream.saved.is_empty() {
-                self.process(stream, bytes, delivery)
+                let taken = self.process(stream, bytes, delivery);
+                taken.map(|taken| stream.saved.extend_from_slice(&bytes[taken..]))
             } else {
                 let mut saved = std::mem::take(&mut stream.saved);
                 saved.extend_from_slice(bytes);
-                self.process(stream, &saved, delivery)
+                self.process(stream, &saved, delivery).map(|taken| {
+                    // The memory stays as it is while a long packet comes, and is given back behind it.
+                    if taken < saved.len() {
+                        saved.drain(..taken);
+                        stream.saved = saved;
+                    }
+                })
             };
             if result.is_err() || !filled.may_have_more || delivery.is_full() {
                 break;
@@ -287,20 +296,21 @@ impl Held<'_> {
         result
     }
 
-    /// Deals with what has come; saves what is not whole.
-    fn process(&mut self, stream: &mut Stream, mut bytes: &[u8], delivery: &mut Delivery<'_>) -> Result<(), i32> {
+    /// Deals with what has come. How many bytes that were; the others are the beginning of a frame.
+    fn process(&mut self, stream: &mut Stream, bytes: &[u8], delivery: &mut Delivery<'_>) -> Result<usize, i32> {
+        let mut rest = bytes;
         loop {
-            let next = stream.next(&mut bytes, PACKET_MAX);
+            let next = stream.next(&mut rest, PACKET_MAX);
             match next.map_err(|_malformed| MALFORMED)? {
                 Next::Nothing => break,
                 Next::Arrived(head) => self.arrived(stream, head, delivery)?,
                 Next::Frame(head, inside) => self.frame(stream, head, inside, delivery)?,
             }
         }
-        if !self.is_placed(stream, bytes, delivery)? {
-            stream.saved.extend_from_slice(bytes);
+        match self.is_placed(stream, rest, delivery)? {
+            true => Ok(bytes.len()),
+            false => Ok(bytes.len() - rest.len()),
         }
-        Ok(())
     }
 
     /// Has the rest of a packet go to where the engine wants it, if it can tell: what has come of it is dealt with.

@@ -15,7 +15,7 @@ pub(super) fn write_all(caller: &Caller<'_>, socket: &Handle, pieces: &[libc::io
     let wanted: usize = pieces.iter().map(|piece| piece.iov_len).sum();
     let mut list = [piece(&[]); PIECES];
     let mut rest = pieces;
-    let mut done = 0;
+    let (mut done, mut has_touched) = (0, false);
     loop {
         match caller.call(socket, |number| write(number, rest)) {
             Ok(Some(count)) if count > 0 && done + count < wanted => {
@@ -23,12 +23,12 @@ pub(super) fn write_all(caller: &Caller<'_>, socket: &Handle, pieces: &[libc::io
                 rest = behind(pieces, done, &mut list);
             }
             Ok(count) => return (done + count.unwrap_or(0), None),
-            Err(code) => {
-                if code == libc::EFAULT && !caller.is_root() {
-                    touch(rest);
-                }
-                return (done, Some(code));
+            Err(libc::EFAULT) if !has_touched && !caller.is_connector => {
+                touch(rest);
+                // The program may have a handler that makes the memory readable.
+                has_touched = true;
             }
+            Err(code) => return (done, Some(code)),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::moving::{alltoall, alltoall_in_place, barrier, broadcast, gather, nei
 use super::reducing::{allreduce, folds_by_node, reduce, reduce_scatter, scan, scans_by_node, sends_to_all};
 use super::spreading::{DIRECT_MOST, allgather};
 use crate::args::Call;
+use crate::bundle::{BUNDLED_LEAST, longest_of_all};
 use crate::fold::Folder;
 use crate::members::NodeMap;
 use alloc::vec::Vec;
@@ -64,8 +65,9 @@ pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
             | Call::Bcast { .. }
             | Call::Allgather { .. }
             | Call::Gather { .. }
-            | Call::Scatter { .. }
-            | Call::Alltoall { .. } => true,
+            | Call::Scatter { .. } => true,
+            // Else hardly any block would go with others, and one member would send all.
+            Call::Alltoall { .. } => longest_of_all(map.size()) >= BUNDLED_LEAST,
             Call::Reduce { reduction, .. } | Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } => {
                 folds_by_node(rank, reduction, map)
             }

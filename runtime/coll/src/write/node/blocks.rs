@@ -172,15 +172,23 @@ impl Posts<'_> {
             going.push(Going::pack(schedule, (here * there, most), |_| members[0] as usize, block)?);
         }
         going.iter().for_each(|it| it.send(schedule));
+        // Long ones of the own node while those of others are on their way.
+        self.swap_within(schedule, &sent, |bytes| bytes <= most);
+        Coming::take(schedule, &coming, |schedule| going.iter().for_each(|it| it.send_apart(schedule)));
+        self.swap_within(schedule, &sent, |bytes| bytes > most);
+        Ok(())
+    }
+
+    /// Steps of an all-to-all that copy blocks between members of the node, those that `takes` says.
+    fn swap_within(&self, schedule: &mut ScheduleBuilder<'static>, sent: &[Sent], takes: impl Fn(u64) -> bool) {
         for (place, sent) in sent.iter().enumerate() {
             for to in self.places() {
+                let block = sent.block(self.member(to));
                 let is_in_place = place == to && !matches!(sent, Sent::Blocks(_));
-                if !is_in_place {
-                    schedule.copy_for(to, sent.block(self.member(to)), self.place_for(to, self.member(place)));
+                if !is_in_place && takes(block.bytes()) {
+                    schedule.copy_for(to, block, self.place_for(to, self.member(place)));
                 }
             }
         }
-        Coming::take(schedule, &coming, |schedule| going.iter().for_each(|it| it.send_apart(schedule)));
-        Ok(())
     }
 }
