@@ -118,6 +118,33 @@ fn signals_to_pip_exec_end_the_job() {
 }
 
 #[test]
+fn a_job_whose_starter_ignores_its_children_ends() {
+    let mut command = pip_exec(["-n", "2", "sh", "-c", "exit 7"]);
+    // SAFETY: no handler; `signal` may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+    let outcome = run_command(&mut command, b"");
+    assert_eq!(outcome.status, 7, "{outcome:?}");
+}
+
+#[test]
+fn a_named_pipe_that_nobody_reads_is_refused() {
+    let folder = Folder::new("unread");
+    let pipe = folder.path().join("pipe");
+    let name = std::ffi::CString::new(pipe.as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: a name that ends with a NUL.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let words = [OsStr::new("-outfile-pattern"), pipe.as_os_str(), OsStr::new("true")];
+    let outcome = run_command(&mut pip_exec(words), b"");
+    assert_ne!(outcome.status, 0, "{outcome:?}");
+    assert!(outcome.error.contains("nobody reads this named pipe"), "{outcome:?}");
+}
+
+#[test]
 fn a_rank_that_signals_its_process_group_is_named() {
     let words = ["-n", "1", "sh", "-c", "kill 0", ":", "-n", "1", "sleep", "60"];
     // A group of its own: the test would end with the job.

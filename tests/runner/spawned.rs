@@ -65,6 +65,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/alone: little memory".into(), little_memory),
         trial("spawned/alone: a heap that gives memory back".into(), trims),
         trial("spawned/labels".into(), labels),
+        trial("spawned/a file keeps what came before".into(), file_kept),
         trial("spawned/-initial-errhandler".into(), initial_errhandler),
         trial("spawned/more worlds in turn than there are places".into(), || again("1", ["1500", "1"], &[])),
         trial("spawned/more worlds of 4 in turn than there are places".into(), || again("1", ["400", "4"], &[])),
@@ -178,6 +179,22 @@ fn initial_errhandler() -> Outcome {
 fn labels() -> Outcome {
     let job = pip_exec("2")?.arg("-l").arg(program()?).arg("none").run()?.expect_code(0)?;
     job.expect_text("[2] child 0 ends")?.expect_text("[3] child 1 ends").map(drop)
+}
+
+/// The first rank's words are in the file before the world is spawned.
+fn file_kept() -> Outcome {
+    let source = place::root().join("tests/programs/tools/spawn_again.c");
+    let program = programs::compile(&source, Abi::Mpi5, &[])?;
+    let folder = place::scratch()?;
+    let file = folder.join("all.log");
+    let script = format!("echo before; exec {} 3 1", program.display());
+    let options = ["-outfile-pattern".into(), file.clone().into_os_string()];
+    pip_exec("1")?.args(options).args(["sh", "-c", &script]).run()?.expect_code(0)?;
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    match text.contains("before") && text.contains("spawned 3 worlds of 1") {
+        true => Ok(()),
+        false => Err(format!("the file has: {text}")),
+    }
 }
 
 /// Worlds take the places of others that are over; each has its own messages.

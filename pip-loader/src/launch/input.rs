@@ -5,10 +5,12 @@
 
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::pipe2;
+use pip_ground::say;
 use pip_ground::voice::advise;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Milliseconds that a rank may keep its pipe full without a word.
@@ -76,13 +78,40 @@ impl Feeder {
         let mut sinks = std::mem::take(&mut self.sinks);
         let thread = std::thread::Builder::new().name("stdin".into());
         thread.spawn(move || {
+            // Of a terminal in the background: it stops the job, as it stops any program that reads there.
+            let _ = SigSet::from(Signal::SIGTTIN).thread_unblock();
             let mut part = vec![0; 64 << 10];
-            while let Ok(count @ 1..) = io::stdin().lock().read(&mut part) {
+            while let Some(count) = next(&mut part) {
                 // A rank that ended needs no input.
                 let others = sinks.len() > 1;
                 sinks.retain_mut(|sink| sink.pass(&part[..count], others));
             }
         })?;
         Ok(())
+    }
+
+    /// Whether a rank waits for input.
+    pub fn has_sinks(&self) -> bool {
+        !self.sinks.is_empty()
+    }
+}
+
+/// Reads the next part of standard input; none at its end, or if it cannot be read, which is said.
+fn next(part: &mut [u8]) -> Option<usize> {
+    loop {
+        match io::stdin().lock().read(part) {
+            Ok(0) => return None,
+            Ok(count) => return Some(count),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // Whoever shares it has it so.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let input = io::stdin();
+                let _ = poll(&mut [PollFd::new(input.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE);
+            }
+            Err(error) => {
+                say(format_args!("standard input cannot be read, so the ranks get no more of it: {error}"));
+                return None;
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The signals of `pip-exec`: those that end a job, and those that are meant for the program.
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise, sigprocmask};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use pip_ground::Refusal;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,6 +47,10 @@ impl Signals {
         let mut original = SigSet::empty();
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut original))
             .map_err(|error| system("cannot block signals", error))?;
+        // Whoever has started us may ignore it (`env --ignore-signal=CHLD`): then no child would be waited for, and no
+        // signal come.
+        // SAFETY: no handler.
+        unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }.map_err(|error| system("cannot take SIGCHLD", error))?;
         let ending = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
         let handled = SigSet::from_iter(ending.into_iter().chain(FORWARDED));
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;

@@ -6,11 +6,13 @@ use super::options::{Input, Output};
 use super::output::{Forwarder, may_refuse, may_tear};
 use super::prefix::{Facts, Prefix, Stream};
 use super::prepare::Prepared;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use pip_ground::Refusal;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Descriptors that pip-exec itself may need besides those of ranks.
@@ -40,6 +42,8 @@ pub struct Streams {
     null: OwnedFd,
     /// The files that were opened, by name. Ranks that write to the same one share its place.
     files: HashMap<String, File>,
+    /// All that were opened: ranks that are started later add to what is there.
+    emptied: HashSet<String>,
     node: u32,
     host: String,
     /// Descriptors that no rank needs begin here.
@@ -97,6 +101,7 @@ impl Streams {
             input: job.streams.input,
             null: File::open(NULL).map_err(|error| refuse(about(NULL, error)))?.into(),
             files: HashMap::new(),
+            emptied: HashSet::new(),
             node,
             host: host.unwrap_or_default(),
         };
@@ -173,10 +178,16 @@ impl Streams {
         if let Some(folder) = Path::new(&name).parent() {
             fs::create_dir_all(folder).map_err(about)?;
         }
-        let file = fs::OpenOptions::new().append(true).create(true).open(&name);
-        let file = file.map_err(about)?;
+        // A named pipe that nobody reads would be waited for.
+        let file = fs::OpenOptions::new().append(true).create(true).custom_flags(libc::O_NONBLOCK).open(&name);
+        let file = file.map_err(|error| match error.raw_os_error() {
+            Some(libc::ENXIO) => io::Error::other(format!("{name}: nobody reads this named pipe")),
+            _ => about(error),
+        })?;
+        let blocks = OFlag::O_APPEND;
+        fcntl(file.as_fd(), FcntlArg::F_SETFL(blocks))?;
         // Not a device, such as /dev/null.
-        if file.metadata()?.is_file() {
+        if self.emptied.insert(name.clone()) && file.metadata()?.is_file() {
             file.set_len(0)?;
         }
         let copy = file.try_clone()?;
@@ -189,7 +200,8 @@ impl Streams {
     /// # Errors
     /// The system has no room for a thread.
     pub fn start(&mut self) -> io::Result<()> {
-        if self.input == Input::All && self.forwarders.len() < 2 {
+        // What is spawned reads nothing.
+        if self.input == Input::All && self.feeder.has_sinks() {
             self.feeder.start()?;
         }
         self.files.clear();

@@ -7,14 +7,13 @@ use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_base::settings::{self, OnFailure};
 use cohort_manager::server::Stage;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use pip_ground::say;
 use pip_insight::hang;
 use pip_load::task::start::SETUP_FAILED;
 use std::ffi::CString;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a rank ended.
 #[derive(Clone, Copy, Debug)]
@@ -227,16 +226,42 @@ impl Job<'_> {
 
 /// Kills what the ranks' forked processes left behind.
 pub(super) fn kill_orphans() {
+    let mut stay = Vec::new();
     for _ in 0..100 {
         let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-        let children: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+        let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        let children: Vec<i32> = children.filter(|pid| !stay.contains(pid)).collect();
         if children.is_empty() {
             return;
         }
         for pid in children {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-            let _ = waitpid(Pid::from_raw(pid), None);
+            if wait_soon(pid).is_none() {
+                stay.push(pid);
+            }
         }
+    }
+}
+
+/// How long a process may take to end that was killed.
+const KILL_TIME: Duration = Duration::from_secs(3);
+
+/// Waits for a child that was killed; its status. None if it does not end, which is said: it may be another user's
+/// (`sudo`), or be in the kernel.
+pub(super) fn wait_soon(pid: i32) -> Option<i32> {
+    let until = Instant::now() + KILL_TIME;
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for the result.
+        let found = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
+        if found != 0 {
+            return Some(status);
+        }
+        if Instant::now() >= until {
+            say(format_args!("process {pid} was killed and does not end: it is another user's, or in the kernel"));
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

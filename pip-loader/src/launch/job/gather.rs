@@ -6,7 +6,7 @@ use super::super::guests::Came;
 use super::super::signals::Blocked;
 use super::super::spawn::Spawner;
 use super::Job;
-use super::end::End;
+use super::end::{End, wait_soon};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pip_ground::{REFUSED, say, voice};
@@ -75,10 +75,7 @@ impl Job<'_> {
         }
         let mut otherwise = None;
         for &pid in pids {
-            let mut status = 0;
-            // SAFETY: `status` is a valid place for the result.
-            unsafe { libc::waitpid(pid, &raw mut status, 0) };
-            match End::of(status) {
+            match wait_soon(pid).and_then(End::of) {
                 Some(End::Killed(libc::SIGKILL)) | None => {}
                 Some(end) => otherwise = Some((pid, end)),
             }

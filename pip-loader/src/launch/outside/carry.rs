@@ -262,8 +262,8 @@ impl Carrier {
             let used = if body.is_empty() { 0 } else { frame.length as usize };
             if frame.kind == Kind::Packet as u32 && self.node.is_over(frame.to) {
                 let gone = Frame { length: 0, kind: Kind::Gone as u32, from: frame.to, to: frame.from };
-                // Without room for it the ring is full of what nobody reads.
-                let _ = line.out.push(gone, [&[], &[]], true);
+                // Without room for it the ring is full of what nobody reads. A rank that was killed may have its lock.
+                let _ = line.out.push(gone, [&[], &[]], false);
                 continue;
             }
             let here = Frame { from: line.first + frame.from, ..frame };
@@ -325,12 +325,12 @@ impl Carrier {
         self.ends.store(true, Ordering::Relaxed);
         let code = if is_well { 0 } else { libc::ECONNABORTED };
         for line in self.bridge.lines().filter(|line| line.is_open()) {
-            // Without room for them the line's end has to say it.
+            // Without room for them the line's end has to say it. A rank that was killed may have the ring's lock.
             for frame in self.take_news(line.first, RING) {
-                let _ = line.out.push(frame, [&[], &[]], true);
+                let _ = line.out.push(frame, [&[], &[]], false);
             }
             let over = Frame { length: code.cast_unsigned(), kind: Kind::Over as u32, from: 0, to: 0 };
-            let _ = line.out.push(over, [&[], &[]], true);
+            let _ = line.out.push(over, [&[], &[]], false);
             line.end(ENDED);
         }
         let until = Instant::now() + limit;
