@@ -30,6 +30,12 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
+    /// Whether a fault of the caller's tells the user what memory it was: that of a rank among others. One with an
+    /// address space of its own says why its connection has ended.
+    pub fn names_faults(&self) -> bool {
+        !self.is_connector && self.process != self.processes.root()
+    }
+
     /// Makes a system call with a descriptor by its number in the calling process; none if the process has none, or
     /// the call cannot be made now.
     ///

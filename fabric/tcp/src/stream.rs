@@ -407,10 +407,8 @@ impl Stream {
         ];
         // Memory of the program's that cannot be written: the rank that copies into it finds out where, and says so.
         let read = |number| match read(number, &mut list) {
-            Err(libc::EFAULT) if list[0].iov_len > 0 && self.body.is_some() => {
-                if caller.is_connector {
-                    return Ok(None);
-                }
+            Err(libc::EFAULT) if self.body.is_some() && caller.is_connector => Ok(None),
+            Err(libc::EFAULT) if self.body.is_some() && list[0].iov_len > 0 && caller.names_faults() => {
                 (list[0].iov_len, list[1].iov_len) = (0, common.len());
                 read(number, &mut list)
             }

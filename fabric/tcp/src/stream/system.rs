@@ -23,7 +23,7 @@ pub(super) fn write_all(caller: &Caller<'_>, socket: &Handle, pieces: &[libc::io
                 rest = behind(pieces, done, &mut list);
             }
             Ok(count) => return (done + count.unwrap_or(0), None),
-            Err(libc::EFAULT) if !has_touched && !caller.is_connector => {
+            Err(libc::EFAULT) if !has_touched && caller.names_faults() => {
                 touch(rest);
                 // The program may have a handler that makes the memory readable.
                 has_touched = true;
