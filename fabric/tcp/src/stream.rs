@@ -155,6 +155,8 @@ pub struct Stream {
     pub saved: Vec<u8>,
     /// The body of a transfer that is coming.
     pub body: Option<Body>,
+    /// The connector could not write to the body's memory.
+    is_unwritable: bool,
     /// Why nothing can be written any more. If the other end is the reason, what it has sent before can still be read,
     /// and then its end; see [`Stream::is_cut_off_here`].
     pub write_error: Option<i32>,
@@ -183,6 +185,7 @@ impl Stream {
             operations: 0,
             saved: Vec::new(),
             body: None,
+            is_unwritable: false,
             write_error: None,
             queue: VecDeque::new(),
             acknowledgements: Acknowledgements::default(),
@@ -407,7 +410,10 @@ impl Stream {
         ];
         // Memory of the program's that cannot be written: the rank that copies into it finds out where, and says so.
         let read = |number| match read(number, &mut list) {
-            Err(libc::EFAULT) if self.body.is_some() && caller.is_connector => Ok(None),
+            Err(libc::EFAULT) if self.body.is_some() && caller.is_connector => {
+                self.is_unwritable = true;
+                Ok(None)
+            }
             Err(libc::EFAULT) if self.body.is_some() && list[0].iov_len > 0 && caller.names_faults() => {
                 (list[0].iov_len, list[1].iov_len) = (0, common.len());
                 read(number, &mut list)
@@ -415,6 +421,13 @@ impl Stream {
             read => read,
         };
         let Some(read) = caller.call(socket, read)? else {
+            if self.is_unwritable && caller.names_faults() {
+                // Its process has no descriptor, so only the connector reads.
+                self.is_unwritable = false;
+                if let Some(body) = &self.body {
+                    system::touch_to_write(body.memory, body.left.min(CALL_MAX));
+                }
+            }
             return Ok(None);
         };
         self.awaits_acknowledgement = false;
