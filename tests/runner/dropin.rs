@@ -58,10 +58,11 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || wrapped(words, line)));
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 23] = [
+    let named: [(&str, Body); 24] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
         ("another MPI's RPATH in what a script starts", scripted_rpath),
+        ("an installation whose folder has a space", spaced),
         ("a program of another ABI is refused", linked_to_another),
         ("a program of Open MPI's", openmpi_program),
         ("Open MPI's library that Python opens is ours", opens_openmpi),
@@ -216,6 +217,27 @@ fn opened_rpath() -> Outcome {
 fn program_rpath() -> Outcome {
     let program = with_rpath("world.c", "world-rpath", &mpich()?, &[])?;
     one_world(two()?.arg(program).run()?).map(drop)
+}
+
+/// The dynamic linker splits the list of what it is to load first there.
+fn spaced() -> Outcome {
+    let folder = place::scratch()?.join("with a space");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    for name in [
+        "pip-exec",
+        "libcohort_node.so",
+        "libcohort_audit.so",
+        "libcohort_network.so",
+        "libcohort_join.so",
+        "libmpi.so.12",
+    ] {
+        std::fs::copy(place::built_file(name)?, folder.join(name)).map_err(|error| error.to_string())?;
+    }
+    let job = || Program::new(folder.join("pip-exec")).args(["-n", "2"]);
+    one_world(job().arg(world()?).run()?)?;
+    let program = with_rpath("world.c", "world-spaced", &mpich()?, &[])?;
+    let ended = job().arg(program).run()?.expect_code(2)?;
+    ended.expect_text("libmpi.so.12 first, as its name has a space or a colon").map(drop)
 }
 
 fn linked_to_another() -> Outcome {

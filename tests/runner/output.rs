@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 7] = [
+    let named: [(&str, Body); 9] = [
         ("nothing is lost by SIGTERM", terminated),
         ("nothing is lost of Fortran's", fortrans),
         ("lines come as they are printed", as_printed),
@@ -41,6 +41,8 @@ pub fn trials() -> Vec<Trial> {
         ("what is not implemented is said once", missing),
         ("a device that is full", full_device),
         ("a file that is full", full_file),
+        ("nothing is lost of what a rank leaves behind for a while", left),
+        ("what a rank leaves behind does not hold the job", left_for_ever),
     ];
     let named = named.map(|(name, body)| trial(format!("output/{name}"), body));
     trials.extend(named);
@@ -103,6 +105,32 @@ fn terminated() -> Outcome {
     })?;
     come?;
     ended.expect_code(143).map(drop)
+}
+
+/// A shell that is a rank.
+fn shells(script: &str) -> Result<Program, String> {
+    let pip_exec = Program::new(place::built_file("pip-exec")?);
+    Ok(pip_exec.args(["-n", "2", "--no-mpi", "bash", "-c", script]))
+}
+
+/// The end of a script does not wait for those that it writes to.
+fn left() -> Outcome {
+    let ended = shells("exec > >(sleep 0.5; cat); seq 50000; echo whole")?.run()?.expect_code(0)?;
+    match ended.stdout.matches("\n50000\n").count() == 2 && ended.stdout.matches("whole\n").count() == 2 {
+        true => ended.expect_text("whole\n").map(drop),
+        false => Err(ended.failure("lines are missing")),
+    }
+}
+
+fn left_for_ever() -> Outcome {
+    // The runner looks for what is left when the shell ends.
+    let script = "\"$0\" -n 2 --no-mpi sh -c 'sleep 600 & echo $! >>pids; echo whole'; \
+                  status=$?; kill $(cat pids); exit $status";
+    let folder = place::scratch()?;
+    let _ = std::fs::remove_file(folder.join("pids"));
+    let shell = Program::new("sh").directory(&folder).args(["-c", script]).arg(place::built_file("pip-exec")?);
+    let ended = shell.run()?.expect_code(0)?.expect_text("whole\n")?;
+    ended.expect_text("(sleep), left behind by ranks, may write to the output of the ranks").map(drop)
 }
 
 fn fortrans() -> Outcome {

@@ -1,6 +1,7 @@
 //! The environment of ranks.
 
 use super::options::{Inherit, Variables};
+use super::program::Program;
 use super::{guardian, itself, places};
 use cohort_base::boot::{AUDIT_LIBRARY, LATER, MALLOC_LIBRARY};
 use cohort_manager::is_managers;
@@ -76,9 +77,9 @@ pub fn of_starters(
     environment
 }
 
-/// The environment of a rank that shares its address space with others and runs this file. What is linked to our MPI
+/// The environment of a rank that shares its address space with others and runs this program. What is linked to our MPI
 /// does without what starters have, but what it executes has it.
-pub fn of_mapped(environment: &Environment, starters: &Environment, is_linked: bool, file: &Path) -> Environment {
+pub fn of_mapped(environment: &Environment, starters: &Environment, is_linked: bool, program: &Program) -> Environment {
     let mut mapped = environment.clone();
     for (name, value) in starters {
         let is_new = environment.get(name) != Some(value);
@@ -89,7 +90,8 @@ pub fn of_mapped(environment: &Environment, starters: &Environment, is_linked: b
         };
         mapped.insert(name, value.clone());
     }
-    mapped.insert(itself::PROGRAM.into(), file.into());
+    mapped.insert(itself::PROGRAM.into(), program.file.clone().into());
+    mapped.insert(itself::CALLED.into(), program.name.clone());
     mapped
 }
 

@@ -9,6 +9,9 @@ use std::process::Command;
 /// Where a rank's environment names the file of its program.
 pub const PROGRAM: &str = "PIP_EXEC_PROGRAM";
 
+/// Where it has the name that the program was called by, which may be that of a symbolic link.
+pub const CALLED: &str = "PIP_EXEC_CALLED";
+
 /// Executes the program of the rank that has executed this one by the name of its own, with these arguments. Comes back
 /// if that is not so.
 pub fn become_program(mut arguments: impl Iterator<Item = OsString>) {
@@ -16,7 +19,9 @@ pub fn become_program(mut arguments: impl Iterator<Item = OsString>) {
         return;
     };
     let name = arguments.next().unwrap_or_default();
-    if !is_itself(&executed_as()) && Path::new(&name).file_name() != program.file_name() {
+    let called = std::env::var_os(CALLED).unwrap_or_default();
+    let is_named = |other: &Path| Path::new(&name).file_name() == other.file_name();
+    if !is_itself(&executed_as()) && !is_named(&program) && !is_named(Path::new(&called)) {
         return;
     }
     let error = Command::new(&program).arg0(name).args(arguments).exec();

@@ -61,6 +61,9 @@ const UNREAD: i32 = 128 + libc::SIGPIPE;
 /// How long output of a job that is ended may wait for its reader.
 const READ_TIME: Duration = Duration::from_secs(1);
 
+/// How long processes that ranks left behind may write to the ranks' output, such as the `tee` of a script.
+const LEFT_TIME: Duration = Duration::from_secs(5);
+
 /// A job whose ranks on this node have been started.
 pub struct Job<'a> {
     membership: &'a mut Membership,
@@ -104,6 +107,8 @@ struct Ends {
     shutdown: Option<Shutdown>,
     /// The task that a fault is ending. It is not killed: its core dump may take long.
     dying: Option<i32>,
+    /// All ranks have ended: until when others may still write to their output.
+    output_until: Option<Instant>,
     /// A program that a rank started was lost: when that was noticed, and what to say unless the rank's task ends soon.
     lost: Option<(Instant, String)>,
     /// Exit status of the first rank that ended with its communicator while others went on, or 0.
@@ -237,6 +242,7 @@ impl<'a> Job<'a> {
         while !self.alive.is_empty() || self.is_awaited() {
             self.turn();
         }
+        self.await_writers();
         self.await_readers();
         if self.ends.shutdown.is_some() {
             kill_orphans();
@@ -303,8 +309,25 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// After the last rank has ended: waits for what processes that ranks left behind still write, for a while.
+    fn await_writers(&mut self) {
+        let until = *self.ends.output_until.insert(Instant::now() + LEFT_TIME);
+        while self.ends.shutdown.is_none() && self.spawner.streams.forwarders.iter().any(|it| !it.is_done()) {
+            if Instant::now() >= until {
+                return say(format_args!(
+                    "{} may write to the output of the ranks, {} s after the last rank has ended: what comes from now \
+                     on is lost",
+                    end::children_in_words(),
+                    LEFT_TIME.as_secs()
+                ));
+            }
+            self.turn();
+        }
+    }
+
     /// After the last rank has ended: waits until what they wrote is read; not for long if the job is being ended.
     fn await_readers(&mut self) {
+        self.ends.output_until = None;
         self.spawner.streams.forwarders.iter().for_each(Forwarder::end);
         let mut until = None;
         while self.spawner.streams.forwarders.iter().any(|it| !it.is_done()) {

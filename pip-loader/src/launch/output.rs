@@ -16,6 +16,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -124,6 +125,9 @@ pub struct Forwarder {
 
 /// How long a begun line waits for its end while no rank writes anything: it may be a question to the user.
 const IDLE: u16 = 500;
+
+/// How long what is left is read in the end.
+const LAST_TIME: Duration = Duration::from_secs(1);
 
 /// Longest line that is kept whole; a longer one is passed on in parts.
 const LINE_MAX: usize = 1 << 20;
@@ -275,8 +279,9 @@ impl Bundle {
                 }
             }
         }
-        // Processes that a rank left behind may hold its pipe open: what has come by now is all.
-        while self.turn(EpollTimeout::ZERO, &mut write).has_moved {}
+        // Processes that a rank left behind may hold its pipe open, and write for ever: what has come by now is all.
+        let until = Instant::now() + LAST_TIME;
+        while self.turn(EpollTimeout::ZERO, &mut write).has_moved && Instant::now() < until {}
         for pipe in &mut self.pipes {
             pipe.flush_line(&mut write);
         }

@@ -35,6 +35,18 @@ int main(int argc, char **argv)
     CHECK(map(at, MIB, MAP_FIXED_NOREPLACE) == at);
     CHECK(munmap(at, MIB) == 0);
 
+    /* Moved there, and away from there. */
+    char *moved = map(NULL, MIB, 0);
+    CHECK(moved != MAP_FAILED);
+    moved[5] = rank + 1;
+    CHECK(mremap(moved, MIB, 2 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at && at[5] == rank + 1 && !at[MIB]);
+    CHECK(mremap(at, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, at + 4 * MIB) == at + 4 * MIB);
+    CHECK(map(at, MIB, MAP_FIXED_NOREPLACE) == at && at[5] == 0);
+    CHECK(mremap(at, 3 * MIB, MIB, 0) == at);
+    CHECK(munmap(at, 5 * MIB) == 0);
+    CHECK(mremap(at, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, at + 4 * MIB) == MAP_FAILED && errno == EFAULT);
+    CHECK(map(at + 4 * MIB, MIB, MAP_FIXED_NOREPLACE) == at + 4 * MIB && munmap(at + 4 * MIB, MIB) == 0);
+
     /* Parts of a reservation, as collectors have them. */
     char *room = mmap(NULL, 16 * MIB, PROT_NONE, usual | MAP_NORESERVE, -1, 0);
     CHECK(room != MAP_FAILED);
@@ -48,6 +60,10 @@ int main(int argc, char **argv)
     for (int turn = 0; turn < size; turn++) {
         if (turn == rank) {
             CHECK(map(common, MIB, MAP_FIXED) == common);
+            char *away = map(NULL, MIB, 0);
+            CHECK(mremap(common, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, away) == away && munmap(away, MIB) == 0);
+            away = map(NULL, MIB, 0);
+            CHECK(mremap(away, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, common) == common);
             common[5] = 1;
             CHECK(munmap(common, MIB) == 0);
         }

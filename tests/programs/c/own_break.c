@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB (1L << 20)
@@ -29,6 +30,18 @@ int main(int argc, char **argv)
     errno = 0;
     CHECK(sbrk(PTRDIFF_MAX / 2) == (void *)-1 && errno == ENOMEM);
     CHECK(brk(begin - MIB) == -1);
+    CHECK(sbrk(0) == begin + 64 * MIB);
+    /* A child goes on with a copy. */
+    pid_t child = fork();
+    if (child == 0) {
+        char *part = sbrk(MIB);
+        if (part != begin + 64 * MIB || part[5] != 0)
+            _exit(1);
+        memset(part, 7, MIB);
+        _exit(sbrk(0) != part + MIB || begin[MIB] != rank + 1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
     CHECK(sbrk(0) == begin + 64 * MIB);
     return finish();
 }

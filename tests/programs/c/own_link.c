@@ -42,5 +42,12 @@ int main(int argc, char **argv)
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    /* A child runs the same program. */
+    child = fork();
+    if (child == 0) {
+        memset(path, 0, sizeof path);
+        _exit(readlink("/proc/self/exe", path, all) <= 0 || strcmp(last(path), last(argv[0])) != 0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
     return finish();
 }

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     limit.rlim_cur = 100 << 20;
     if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < limit.rlim_cur)
         limit.rlim_cur = limit.rlim_max;
-    CHECK(setrlimit(RLIMIT_STACK, &limit) == 0);
+    CHECK((rank ? setrlimit(RLIMIT_STACK, &limit) : prlimit(0, RLIMIT_STACK, &limit, NULL)) == 0);
     if (limit.rlim_cur > LENGTH + (1 << 20))
         use(rank);
     pthread_attr_t attributes;

@@ -54,6 +54,11 @@ int main(int argc, char **argv)
                 return 5;
             execute(path, argv);
         }
+        if (is("canonical")) {
+            if (!realpath("/proc/self/exe", path))
+                return 5;
+            execute(path, argv);
+        }
         if (is("other"))
             execute(argv[2], argv);
     }

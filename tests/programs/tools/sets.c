@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +56,12 @@ int main(int argc, char **argv)
             CHECK(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1);
             CHECK(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0) == 0);
         }
+        struct rlimit limit = {1UL << 46, RLIM_INFINITY};
+        CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+        limit.rlim_cur = RLIM_INFINITY;
+        CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+        FILE *references = fopen("/proc/self/clear_refs", "w");
+        CHECK(references && fputs("4", references) >= 0 && fclose(references) == 0);
         /* A file is made with the mode that is asked for. */
         char made[] = "sets.made";
         umask(0);

@@ -32,11 +32,12 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 4] = [
+    let named: [(&str, Body); 5] = [
         ("a program of another MPI's", other),
         ("in the middle is refused", middle),
         ("half of the ranks is refused", half),
         ("python", python),
+        ("by its file's name, called through a link", linked),
     ];
     let named = named.map(|(name, body)| trial(format!("dropin/again {name}"), body));
     trials.extend(named);
@@ -97,6 +98,14 @@ fn on_nodes(how: &str) -> Outcome {
     let hosts = Hosts::new(2)?;
     let ended = hosts.pip_exec("1")?.arg(program()?).arg(how).run()?;
     refused(ended, "descends from rank")
+}
+
+/// `argv[0]` is the link's name, what is executed is pip-exec.
+fn linked() -> Outcome {
+    let link = place::scratch()?.join("solver");
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink(program()?, &link).map_err(|error| error.to_string())?;
+    one_world(job(&[])?.arg(link).arg("canonical"), 1)
 }
 
 fn python() -> Outcome {

@@ -146,13 +146,15 @@ fn sets() -> Outcome {
                 "sets PR_SET_DUMPABLE to 0 (prctl), which holds for all ranks of the node",
                 "sets PR_SET_THP_DISABLE to 1 (prctl), which holds for all ranks of the node",
                 "writes to its oom_score_adj, which holds for all ranks of the node",
+                "writes to its clear_refs, which holds for all ranks of the node",
+                "sets RLIMIT_AS to 70368744177664 bytes (setrlimit), which holds for all ranks of the node",
             ] {
                 if told(&ended, words) != 1 {
                     return Err(ended.failure(&format!("not once: {words}")));
                 }
             }
-            if told(&ended, "pip-exec --isolate") != 3 {
-                return Err(ended.failure("not three lines"));
+            if told(&ended, "pip-exec --isolate") != 5 {
+                return Err(ended.failure("not five lines"));
             }
         }
     }

@@ -61,12 +61,12 @@ fn touch(pieces: &[libc::iovec]) {
     }
 }
 
-/// Writes a byte of each page of memory that the system could not write, as it is: the fault tells the user where it is.
+/// Writes a byte of each page of memory that the system could not write, as it is: the fault tells the user where.
 #[cold]
 pub(super) fn touch_to_write(start: *mut u8, length: usize) {
     for at in (0..length).step_by(STEP).chain(length.checked_sub(1)) {
-        // SAFETY: memory that a receive under way, or a region that is exposed, has given to MPI to be written, and that
-        // nobody else uses before this data has come. If it cannot be written, this task ends here by a fault, as one
+        // SAFETY: memory that a receive under way, or a region that is exposed, has given to MPI to be written, and
+        // that nobody else uses before this data has come. If it cannot be written, this task ends here by a fault, as one
         // that copies the message within a node does.
         unsafe {
             let byte = start.add(at);

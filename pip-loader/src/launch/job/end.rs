@@ -224,6 +224,20 @@ impl Job<'_> {
     }
 }
 
+/// The processes that ranks left behind, for a message.
+pub(super) fn children_in_words() -> String {
+    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    let name = |pid: &str| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        format!("process {pid} ({})", name.trim_end())
+    };
+    let names: Vec<String> = children.split_whitespace().map(name).collect();
+    match names.len() {
+        0 => "a process that a rank left behind".into(),
+        _ => format!("{}, left behind by ranks,", names.join(", ")),
+    }
+}
+
 /// Kills what the ranks' forked processes left behind.
 pub(super) fn kill_orphans() {
     let mut stay = Vec::new();

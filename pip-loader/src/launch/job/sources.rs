@@ -162,6 +162,7 @@ struct Output;
 impl Source for Output {
     fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
         sleep.input(job.spawner.streams.forwarders.iter().map(Forwarder::descriptor));
+        sleep.until(job.ends.output_until);
     }
 
     fn serve(&mut self, job: &mut Job<'_>) {

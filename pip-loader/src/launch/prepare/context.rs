@@ -13,6 +13,7 @@ use pip_load::task::stack::Strings;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -137,6 +138,7 @@ impl Context<'_> {
         program.preload.extend(self.preload(&program, &dependencies)?);
         program.preload.extend(malloc.clone());
         program.preload.extend(allocator::observer(environment, self.own, &dependencies));
+        check_preload(&program)?;
         let linker = open_linker(&program, linkers)?;
         self.check_mpi(&program, &dependencies)?;
         Ok(Files { program, dependencies, linker, malloc, own_malloc, is_stub })
@@ -169,7 +171,7 @@ impl Context<'_> {
         let library_path = variable(environment, "LD_LIBRARY_PATH").unwrap_or_default();
         let folders = self.folders(dependencies, library_path);
         let arguments = self.arguments(program, section, linker, &folders);
-        let mapped = environment::of_mapped(environment, &starters.mapped, files.uses_mpi(), &program.file);
+        let mapped = environment::of_mapped(environment, &starters.mapped, files.uses_mpi(), program);
         let is_direct = starters.is_auditable && !files.is_stub;
         let executed = is_direct.then(|| executed_strings(program, section, starters.executed, dependencies.sanitizer));
         Ok((strings(&arguments, &mapped, linker.path())?, executed.transpose()?))
@@ -287,6 +289,22 @@ impl Context<'_> {
         arguments.extend(program.leading.iter().cloned());
         arguments.extend(section.arguments.iter().cloned());
         arguments
+    }
+}
+
+/// # Errors
+/// The dynamic linker would take the name of a library that it is to load first for several, and go on without it.
+fn check_preload(program: &Program) -> Result<(), Refusal> {
+    let is_split = |path: &&PathBuf| path.as_os_str().as_bytes().iter().any(|letter| b" :".contains(letter));
+    match program.preload.iter().find(is_split) {
+        Some(path) => {
+            let why = format!(
+                "the dynamic linker cannot load {} first, as its name has a space or a colon; move it elsewhere",
+                path.display()
+            );
+            Err(Refusal::to_run(&program.file, &why))
+        }
+        None => Ok(()),
     }
 }
 

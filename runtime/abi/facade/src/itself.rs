@@ -2,7 +2,7 @@
 //! the link, to find the files that lie beside it, gets its own file. (What it executes by that name, `pip-exec` makes
 //! right: it finds that it has been called by a rank, by another name than its own.)
 
-use crate::{is_own, libc, rank_boot};
+use crate::{libc, rank_boot};
 use cohort_base::text::FixedText;
 use core::ffi::{CStr, c_char, c_int};
 use core::ops::Range;
@@ -93,15 +93,12 @@ unsafe fn link(folder: BorrowedFd<'_>, path: *const c_char, buffer: *mut c_char,
 
 /// Whether this names the file of the calling process.
 fn is_itself(path: &CStr) -> bool {
-    is_of_itself(path, b"/exe")
+    path.to_bytes().strip_suffix(b"/exe").is_some_and(is_folder_of_itself)
 }
 
-/// Whether this names that file of `/proc` of the calling process.
-pub fn is_of_itself(path: &CStr, file: &[u8]) -> bool {
-    let Some(process) = path.to_bytes().strip_prefix(b"/proc/") else {
-        return false;
-    };
-    let Some(process) = process.strip_suffix(file) else {
+/// Whether this is the folder of the calling process in `/proc`.
+pub fn is_folder_of_itself(path: &[u8]) -> bool {
+    let Some(process) = path.strip_prefix(b"/proc/") else {
         return false;
     };
     let own = rustix::process::getpid().as_raw_nonzero();
@@ -109,10 +106,11 @@ pub fn is_of_itself(path: &CStr, file: &[u8]) -> bool {
     [&b"self"[..], b"thread-self", own.as_str().as_bytes()].contains(&process)
 }
 
-/// Writes the path of the program's file, as far as it fits; gives the length. Nothing if this is no rank that shares
-/// its address space.
+/// Writes the path of the program's file, as far as it fits; gives the length. Nothing if `pip-exec` has not
+/// started it.
 fn program(buffer: &mut [u8]) -> Option<usize> {
-    rank_boot().filter(|boot| is_own(boot))?;
+    // A process that the rank has forked runs the same program.
+    rank_boot()?;
     // SAFETY: no condition. The linker has put the program's own there.
     let headers = unsafe { libc::getauxval(PROGRAM_HEADERS) };
     let mut lines = Lines::of_maps()?;

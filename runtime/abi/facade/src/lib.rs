@@ -16,6 +16,7 @@ pub mod limit;
 pub mod memory;
 mod names;
 mod refusal;
+pub mod remap;
 mod singleton;
 pub mod space;
 pub mod stack;

@@ -1,6 +1,5 @@
 //! The C library functions that a facade uses, on the task of its own rank.
 
-use crate::limit::Limit;
 use core::ffi::{c_char, c_int, c_long, c_ulong, c_void};
 
 /// What `dladdr` says about an address.
@@ -42,7 +41,6 @@ unsafe extern "C" {
     pub fn fileno_unlocked(stream: *mut Stream) -> c_int;
     pub fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;
     pub fn unsetenv(name: *const c_char) -> c_int;
-    pub fn prlimit64(process: c_int, resource: c_int, new: *const Limit, old: *mut Limit) -> c_int;
     pub fn __errno_location() -> *mut c_int;
     pub fn getenv(name: *const c_char) -> *const c_char;
     /// The second is a `struct rusage`.

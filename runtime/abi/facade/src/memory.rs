@@ -34,6 +34,12 @@ pub fn shared() -> Option<&'static RankBoot> {
     rank_boot().filter(|boot| !boot.claims.is_null() && is_own(boot))
 }
 
+/// Whether `pip-exec` has laid out this address space, or that of the rank that has forked this process: its break and
+/// its stack are as the rank's.
+pub fn is_laid_out() -> bool {
+    rank_boot().is_some_and(|boot| !boot.claims.is_null())
+}
+
 /// # Safety
 /// As `mmap(2)`.
 unsafe fn map(arguments: [usize; 6]) -> Result<usize, Errno> {
@@ -127,7 +133,8 @@ unsafe fn map_here(boot: &RankBoot, with: impl Fn(c_int) -> [usize; 6], flags: c
         }
     });
     match verdict {
-        Verdict::Of(other) => Err(refuse(boot, other, start, flags & NO_REPLACE == 0)),
+        Verdict::Of(other) if flags & NO_REPLACE == 0 => Err(refuse(boot, other, start, "mmap with MAP_FIXED", true)),
+        Verdict::Of(other) => Err(refuse(boot, other, start, "mmap with MAP_FIXED_NOREPLACE", false)),
         // It is the rank's own: a part of what the kernel has given it, or of its program. That nobody else chooses.
         // SAFETY: the caller's promise.
         Verdict::Unnoted if flags & NO_REPLACE == 0 => unsafe { map(with(flags)) },
@@ -136,7 +143,7 @@ unsafe fn map_here(boot: &RankBoot, with: impl Fn(c_int) -> [usize; 6], flags: c
 }
 
 /// Says whose memory it is and what helps; ends a rank that would have taken it.
-fn refuse(boot: &RankBoot, other: u32, address: usize, ends: bool) -> Errno {
+pub fn refuse(boot: &RankBoot, other: u32, address: usize, call: &str, ends: bool) -> Errno {
     static IS_SAID: AtomicBool = AtomicBool::new(false);
     let here = boot.world_rank;
     // The other one is of the same node.
@@ -145,9 +152,8 @@ fn refuse(boot: &RankBoot, other: u32, address: usize, ends: bool) -> Errno {
         let first = ptr::from_ref(boot).sub(boot.local_rank as usize);
         (*first.add(other as usize)).world_rank
     };
-    let flag = if ends { "MAP_FIXED" } else { "MAP_FIXED_NOREPLACE" };
     let why = format_args!(
-        "rank {here} maps memory at the fixed address {address:#x} (mmap with {flag}), where rank {other} has mapped \
+        "rank {here} maps memory at the fixed address {address:#x} ({call}), where rank {other} has mapped \
          already: the ranks share an address space; pip-exec --isolate gives each one of its own"
     );
     if ends {
@@ -248,7 +254,7 @@ fn move_to(wanted: usize) -> bool {
 /// # Safety
 /// As `sbrk(3)`.
 pub unsafe extern "C" fn sbrk(increment: isize) -> *mut c_void {
-    if shared().is_none() {
+    if !is_laid_out() {
         let theirs = original(c"sbrk");
         // SAFETY: the C library's function of this type.
         let theirs: unsafe extern "C" fn(isize) -> *mut c_void = unsafe { core::mem::transmute(theirs) };
@@ -265,7 +271,7 @@ pub unsafe extern "C" fn sbrk(increment: isize) -> *mut c_void {
 /// # Safety
 /// As `brk(2)`.
 pub unsafe extern "C" fn brk(end: *mut c_void) -> c_int {
-    if shared().is_none() {
+    if !is_laid_out() {
         let theirs = original(c"brk");
         // SAFETY: the C library's function of this type.
         let theirs: unsafe extern "C" fn(*mut c_void) -> c_int = unsafe { core::mem::transmute(theirs) };

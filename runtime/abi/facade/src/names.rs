@@ -11,6 +11,9 @@ macro_rules! own_names {
             $crate::own_name! { mmap mmap64
             (address: *mut c_void, length: usize, protection: c_int, flags: c_int, descriptor: c_int, offset: c_long)
             -> *mut c_void = memory::mmap }
+            $crate::own_name! { mremap
+            (old: *mut c_void, length: usize, wanted: usize, flags: c_int, place: *mut c_void) -> *mut c_void
+            = remap::mremap }
             $crate::own_name! { munmap (address: *mut c_void, length: usize) -> c_int = memory::munmap }
             $crate::own_name! { sbrk (increment: isize) -> *mut c_void = memory::sbrk }
             $crate::own_name! { brk (end: *mut c_void) -> c_int = memory::brk }
@@ -26,6 +29,8 @@ macro_rules! own_names {
             = itself::readlinkat_checked }
             $crate::own_name! { setrlimit setrlimit64 (resource: c_int, limit: *const Limit) -> c_int
             = stack::setrlimit }
+            $crate::own_name! { prlimit prlimit64
+            (process: c_int, resource: c_int, new: *const Limit, old: *mut Limit) -> c_int = stack::prlimit }
             $crate::own_name! { prctl
             (option: c_int, first: usize, second: usize, third: usize, fourth: usize) -> c_int = space::prctl }
             $crate::own_name! { open open64 (path: *const c_char, flags: c_int, mode: c_uint) -> c_int = space::open }

@@ -1,7 +1,7 @@
 //! What the kernel keeps with an address space, not with a process: a rank that changes it changes it for all ranks of
 //! the node. It gets what it asks for, and is told once what that means for the others.
 //!
-//! `prctl` is asked for its settings. `oom_score_adj` is a file, so its opening for writing is seen. Whose calls
+//! `prctl` is asked for its settings. Some are files of `/proc`, so their opening for writing is seen. Whose calls
 //! come here is as for [`memory`](crate::memory); direct system calls go past.
 
 use crate::{itself, memory};
@@ -49,8 +49,33 @@ static SETTINGS: [Setting; 3] = [
     },
 ];
 
-/// `oom_score_adj` has been opened for writing, and that was said.
-static IS_OOM_SAID: AtomicBool = AtomicBool::new(false);
+/// A file of `/proc/self`, what it means for the others that it is written, and whether that was said.
+struct File(&'static str, &'static str, AtomicBool);
+
+const KILLS: &str = "the kernel weighs their memory, and kills them, together";
+
+static FILES: [File; 4] = [
+    File("oom_score_adj", KILLS, AtomicBool::new(false)),
+    File("oom_adj", KILLS, AtomicBool::new(false)),
+    File("clear_refs", "what is reset is reset for their pages too", AtomicBool::new(false)),
+    File("coredump_filter", "it says what a core dump of any of them has", AtomicBool::new(false)),
+];
+
+/// `RLIMIT_DATA`, `RLIMIT_AS`: the memory of an address space.
+const LIMITS: [(c_int, &str); 2] = [(2, "RLIMIT_DATA"), (9, "RLIMIT_AS")];
+
+/// `RLIM_INFINITY`
+const UNLIMITED: u64 = u64::MAX;
+
+/// Says so if a rank limits the memory of all.
+pub fn look_at_limit(resource: c_int, soft: u64) {
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    let limited = LIMITS.iter().find(|&&(limit, _)| limit == resource && soft != UNLIMITED);
+    if let Some((boot, (_, name))) = memory::shared().zip(limited) {
+        let meaning = "the memory of all of them counts, with what is reserved between them";
+        tell(boot, &IS_SAID, format_args!("sets {name} to {soft} bytes (setrlimit)"), meaning);
+    }
+}
 
 /// Says once what a rank sets for all.
 fn tell(boot: &RankBoot, is_said: &AtomicBool, does: fmt::Arguments<'_>, meaning: &str) {
@@ -90,21 +115,23 @@ pub unsafe fn prctl(option: c_int, first: usize, second: usize, third: usize, fo
     memory::given(result) as c_int
 }
 
-/// Says so if a rank opens what changes how soon the kernel kills it when memory is short.
+/// Says so if a rank opens a file of `/proc` that changes something for all.
 ///
 /// # Safety
 /// The path is NULL or a string.
 unsafe fn look(path: *const c_char, is_written: bool) {
-    if !is_written || path.is_null() || IS_OOM_SAID.load(Ordering::Relaxed) {
+    if !is_written || path.is_null() {
         return;
     }
     // SAFETY: the caller's promise; not NULL.
     let path = unsafe { CStr::from_ptr(path) };
-    let is_it = itself::is_of_itself(path, b"/oom_score_adj") || itself::is_of_itself(path, b"/oom_adj");
-    if let Some(boot) = is_it.then(memory::shared).flatten() {
-        let does = format_args!("writes to its oom_score_adj");
-        let meaning = "the kernel weighs their memory, and kills them, together";
-        tell(boot, &IS_OOM_SAID, does, meaning);
+    let bytes = path.to_bytes();
+    let found = FILES.iter().find(|File(name, ..)| {
+        let before = bytes.strip_suffix(name.as_bytes()).and_then(|rest| rest.strip_suffix(b"/"));
+        before.is_some_and(itself::is_folder_of_itself)
+    });
+    if let Some((boot, File(name, meaning, is_said))) = memory::shared().zip(found) {
+        tell(boot, is_said, format_args!("writes to its {name}"), meaning);
     }
 }
 

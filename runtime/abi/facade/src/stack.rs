@@ -4,7 +4,7 @@
 
 use crate::itself::{Lines, mapping};
 use crate::limit::Limit;
-use crate::{libc, memory};
+use crate::{libc, memory, space};
 use cohort_arch::page;
 use core::ffi::c_int;
 use core::ptr;
@@ -28,12 +28,29 @@ const GROWS_DOWN: MapFlags = MapFlags::from_bits_retain(linux_raw_sys::general::
 /// As `setrlimit(2)`.
 pub unsafe extern "C" fn setrlimit(resource: c_int, limit: *const Limit) -> c_int {
     // SAFETY: the caller's promise.
-    let result = unsafe { libc::prlimit64(0, resource, limit, ptr::null_mut()) };
-    if result == 0 && resource == STACK && memory::shared().is_some() {
+    unsafe { prlimit(0, resource, limit, ptr::null_mut()) }
+}
+
+/// `prlimit(2)`
+///
+/// # Safety
+/// As `prlimit(2)`.
+pub unsafe extern "C" fn prlimit(process: c_int, resource: c_int, new: *const Limit, old: *mut Limit) -> c_int {
+    let arguments = [process as usize, resource as usize, new.expose_provenance(), old.expose_provenance(), 0, 0];
+    // SAFETY: the caller's promise.
+    let result = unsafe { memory::call(linux_raw_sys::general::__NR_prlimit64, arguments) };
+    let is_own = process == 0 || process == rustix::process::getpid().as_raw_nonzero().get();
+    if result.is_ok() && is_own && !new.is_null() {
         // SAFETY: the kernel has read it.
-        grow(unsafe { (*limit).soft });
+        let soft = unsafe { (*new).soft };
+        match resource {
+            STACK if memory::is_laid_out() => {
+                grow(soft);
+            }
+            _ => space::look_at_limit(resource, soft),
+        }
     }
-    result
+    memory::given(result) as c_int
 }
 
 /// Makes the stack of the rank's first thread so long, as far as there is room.

@@ -13,9 +13,13 @@ use crate::{fail, is_own, libc};
 use cohort_base::boot::RankBoot;
 use core::ffi::{c_int, c_void};
 use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, fstat};
+
+/// The C library's stream of standard output. A program may put another one in its place, and close that one.
+static OUTPUT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// How many seconds the last words wait for a reader.
 const PATIENCE: i64 = 1;
@@ -26,6 +30,7 @@ pub fn prepare(boot: &'static RankBoot) {
     // SAFETY: the C library's stream, before the program runs or between two of its calls; no buffer is given. The
     // name ends with a zero.
     unsafe {
+        OUTPUT.store(libc::stdout.cast(), Ordering::Relaxed);
         if may_hold_back() && libc::getenv(c"_STDBUF_O".as_ptr()).is_null() {
             libc::setvbuf(libc::stdout, ptr::null_mut(), libc::LINE_BUFFERED, 0);
         }
@@ -47,7 +52,7 @@ extern "C" fn last_words() {
     // SAFETY: a stream of this task's C library, whose lock this thread has. If it had it before, it was interrupted
     // while it wrote there: then the bytes up to the stream's own mark are complete.
     unsafe {
-        let stream = libc::stdout;
+        let stream = OUTPUT.load(Ordering::Relaxed).cast();
         if libc::ftrylockfile(stream) == 0 {
             let output = libc::fileno_unlocked(stream);
             if state(output, PollFlags::OUT, PATIENCE) == PollFlags::OUT {
@@ -80,7 +85,7 @@ extern "C" fn check(status: c_int, boot: *mut c_void) {
     }
     // SAFETY: a stream of this task's C library, whose lock this thread has.
     let is_lost = unsafe {
-        let stream = libc::stdout;
+        let stream = OUTPUT.load(Ordering::Relaxed).cast();
         if libc::ftrylockfile(stream) != 0 {
             return;
         }
