@@ -66,8 +66,8 @@ fn touch(pieces: &[libc::iovec]) {
 pub(super) fn touch_to_write(start: *mut u8, length: usize) {
     for at in (0..length).step_by(STEP).chain(length.checked_sub(1)) {
         // SAFETY: memory that a receive under way, or a region that is exposed, has given to MPI to be written, and
-        // that nobody else uses before this data has come. If it cannot be written, this task ends here by a fault, as one
-        // that copies the message within a node does.
+        // that nobody else uses before this data has come. If it cannot be written, this task ends here by a fault, as
+        // one that copies the message within a node does.
         unsafe {
             let byte = start.add(at);
             byte.write_volatile(byte.read_volatile());
