@@ -23,8 +23,12 @@ pub const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::S
 /// The registers that a backtrace begins with.
 pub type Registers = [u64; REGISTERS];
 
-/// Bytes of the stack on which the handler runs (the largest register state is 11 KiB).
-pub const HANDLER_STACK: usize = 32 << 10;
+/// Bytes of the stack on which the handler runs (the largest register state is 11 KiB), and handlers of the program's
+/// that ask for another stack than the thread's and set none; with its guard. What is not used takes no memory.
+pub const HANDLER_STACK: usize = 256 << 10;
+
+/// Bytes of it, at its lower end, that cannot be accessed: a multiple of every page's size.
+pub const HANDLER_GUARD: usize = 64 << 10;
 
 /// The last fault of one rank.
 #[derive(Debug)]

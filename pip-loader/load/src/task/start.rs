@@ -1,7 +1,7 @@
 //! The clone, and the code that a new task runs before its dynamic linker.
 
 use super::arch::{self, own};
-use super::crash::{CrashRecord, FAULTS, HANDLER_STACK, KernelAction, MASK_BYTES};
+use super::crash::{CrashRecord, FAULTS, HANDLER_GUARD, HANDLER_STACK, KernelAction, MASK_BYTES};
 use super::exec::ExecArguments;
 use super::inherit::{self, Inherited};
 use cohort_base::boot::Hook;
@@ -310,8 +310,11 @@ fn inherit(plan: &StartPlan) -> isize {
 }
 
 fn set_signals(plan: &StartPlan) -> isize {
-    let stack = libc::stack_t { ss_sp: plan.handler_stack as *mut libc::c_void, ss_flags: 0, ss_size: HANDLER_STACK };
-    let mut result = own(libc::SYS_sigaltstack, [core::ptr::from_ref(&stack) as usize, 0, 0, 0, 0]);
+    let (lowest, length) = (plan.handler_stack + HANDLER_GUARD, HANDLER_STACK - HANDLER_GUARD);
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let mut result = own(libc::SYS_mprotect, [lowest, length, protection, 0, 0]);
+    let stack = libc::stack_t { ss_sp: lowest as *mut libc::c_void, ss_flags: 0, ss_size: length };
+    result = result.min(own(libc::SYS_sigaltstack, [core::ptr::from_ref(&stack) as usize, 0, 0, 0, 0]));
     if plan.inherited.is_none() {
         // Rust's start-up code ignores SIGPIPE in the root; ranks must not inherit that.
         result = result.min(KernelAction::DEFAULT.install(libc::SIGPIPE));

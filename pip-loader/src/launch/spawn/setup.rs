@@ -56,8 +56,8 @@ impl Space {
         let (size, limit) = stack_size(wanted_stack);
         let no_room = format!("no room for {count} stacks of {size} bytes");
         let stacks = StackArea::reserve(count, size).map_err(|error| refuse(&no_room, &error))?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let handler_stacks = image::reserve(capacity * HANDLER_STACK, protection, libc::MAP_NORESERVE)
+        // Each rank makes its own writable, so that only what is used counts towards a limit.
+        let handler_stacks = image::reserve(capacity * HANDLER_STACK, libc::PROT_NONE, libc::MAP_NORESERVE)
             .map_err(|error| refuse("no room for signal stacks", &error))?;
         let auxiliary = InheritedAuxiliary::of_this_process();
         let this = Self {
