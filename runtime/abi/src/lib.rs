@@ -124,6 +124,10 @@ pub trait Abi: Constants + Copy + Send + Sync + 'static {
     /// Whether programs tell what their Fortran is like (MPI-5.0 section 20.4.1): the library has none of its own.
     const TELLS_FORTRAN: bool = false;
 
+    /// Whether bounds of datatypes that were set prevail over those of other members, and all extents are padded
+    /// (MPI-4.1 sections 5.1.6 to 5.1.8), which programs of MPICH's do not see there.
+    const HAS_MARKERS: bool = true;
+
     /// The context of a calling rank.
     fn context(caller: &Caller) -> Self::Context;
 

@@ -209,6 +209,7 @@ impl Abi for Mpich {
     type Win = Win;
     type Status = MpichStatus;
 
+    const HAS_MARKERS: bool = false;
     const NAME: &'static str = "MPICH";
     const ID: cohort_base::boot::AbiId = cohort_base::boot::AbiId::Mpich;
     const VERSION: (i32, i32) = (-1, -1);

@@ -20,11 +20,13 @@ pub use life::{commit, dup, free, get_name, set_name};
 use crate::arguments::{Call, Error, Outcome};
 use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Count, neutral};
-use cohort_engine::datatype::{CountForm, TypeError, TypeRef};
+use cohort_engine::datatype::{BoundsRule, CountForm, Form, TypeError, TypeRef};
 
 /// Which procedure was called, for `MPI_Type_get_envelope`.
-const fn form<C: Count>() -> CountForm {
-    if C::LARGE { CountForm::Large } else { CountForm::Int }
+const fn form<A: Abi, C: Count>() -> Form {
+    let counts = if C::LARGE { CountForm::Large } else { CountForm::Int };
+    let bounds = if A::HAS_MARKERS { BoundsRule::Standard } else { BoundsRule::Mpich };
+    Form { counts, bounds }
 }
 
 /// The error of a constructor's refusal.

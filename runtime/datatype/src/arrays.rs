@@ -4,11 +4,11 @@
 //! from the fastest dimension outwards. Their lower bound is 0 and their extent the whole
 //! array's, so that consecutive elements are consecutive arrays.
 
-use super::bounds::{Bounds, narrow};
+use super::bounds::{Bounds, Marks, narrow};
 use super::construct::check_count;
 use super::description::Description;
 use super::program::Placed;
-use super::{Combiner, Contents, CountForm, TypeError, TypeRef};
+use super::{Combiner, Contents, Form, TypeError, TypeRef};
 use alloc::vec::Vec;
 
 /// Which index of an array varies fastest; the discriminants are the MPI-5 ABI's.
@@ -62,7 +62,7 @@ pub fn subarray(
     starts: &[i64],
     order: ArrayOrder,
     old: &TypeRef,
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
     let dimensions = sizes.len();
     if dimensions == 0 {
@@ -81,7 +81,8 @@ pub fn subarray(
         }
         intervals.push([Interval { start, length }]);
     }
-    let contents = Contents::of(Combiner::Subarray)
+    let form = form.into();
+    let contents = Contents::by(Combiner::Subarray, form.bounds)
         .with_integers(&[dimensions as i32])
         .with_counts(form, sizes)
         .with_counts(form, subsizes)
@@ -105,7 +106,7 @@ pub fn darray(
     grid: &[i64],
     order: ArrayOrder,
     old: &TypeRef,
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
     let dimensions = sizes.len();
     if dimensions == 0 {
@@ -129,7 +130,8 @@ pub fn darray(
         intervals.push(owned(size, distribution, extent, coordinate)?);
     }
     let neutral = || distributions.iter().map(|distribution| distribution.neutral());
-    let mut contents = Contents::of(Combiner::Darray)
+    let form = form.into();
+    let mut contents = Contents::by(Combiner::Darray, form.bounds)
         .with_integers(&[processes as i32, rank as i32, dimensions as i32])
         .with_counts(form, sizes);
     contents.integers.extend(neutral().map(|(kind, _)| kind));
@@ -214,7 +216,8 @@ fn array(
         0 => (0, 0),
         _ => (low + i128::from(old.true_lb()), high + i128::from(old.bounds.true_ub)),
     };
-    let bounds = Bounds { lb: 0, ub: extent, true_lb: narrow(true_lb)?, true_ub: narrow(true_ub)? };
+    let marks = Marks::of_set(contents.bounds);
+    let bounds = Bounds { lb: 0, ub: extent, true_lb: narrow(true_lb)?, true_ub: narrow(true_ub)?, marks };
     Ok(TypeRef::new(Description {
         size,
         bounds,

@@ -1,21 +1,22 @@
 //! The constructors of MPI-4.1 section 5.1, but for arrays.
 //!
-//! Arguments are 64-bit in both forms; [`CountForm`] only says how
+//! Arguments are 64-bit in both forms; [`Form`] says how
 //! [`Contents`] report them. Slices of one call have equal lengths (the caller's duty;
 //! surplus entries are ignored).
 
-use super::bounds::{Bounds, Collector, narrow};
+use super::bounds::{Bounds, Collector, Marks, narrow};
 use super::description::Description;
 use super::program::Placed;
-use super::{Combiner, Contents, CountForm, Signature, Type, TypeError, TypeRef};
+use super::{BoundsRule, Combiner, Contents, Form, Signature, Type, TypeError, TypeRef};
 use alloc::vec::Vec;
 
 /// `MPI_Type_contiguous`.
 ///
 /// # Errors
 /// Negative count, or overflow.
-pub fn contiguous(count: i64, old: &TypeRef, form: CountForm) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Contiguous).with_counts(form, &[count]).with_type(old);
+pub fn contiguous(count: i64, old: &TypeRef, form: impl Into<Form>) -> Result<TypeRef, TypeError> {
+    let form = form.into();
+    let contents = Contents::by(Combiner::Contiguous, form.bounds).with_counts(form, &[count]).with_type(old);
     check_count(count)?;
     strided(Strided { count: 1, block_length: count, stride: 0 }, old, contents)
 }
@@ -29,9 +30,11 @@ pub fn vector(
     block_length: i64,
     stride: i64,
     old: &TypeRef,
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Vector).with_counts(form, &[count, block_length, stride]).with_type(old);
+    let form = form.into();
+    let contents =
+        Contents::by(Combiner::Vector, form.bounds).with_counts(form, &[count, block_length, stride]).with_type(old);
     let stride = match count {
         // A stride that separates nothing may have any value.
         0 | 1 => 0,
@@ -49,9 +52,10 @@ pub fn hvector(
     block_length: i64,
     stride: i64,
     old: &TypeRef,
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Hvector)
+    let form = form.into();
+    let contents = Contents::by(Combiner::Hvector, form.bounds)
         .with_counts(form, &[count, block_length])
         .with_addresses(form, &[stride])
         .with_type(old);
@@ -66,9 +70,10 @@ pub fn indexed(
     block_lengths: &[i64],
     displacements: &[i64],
     old: &TypeRef,
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Indexed)
+    let form = form.into();
+    let contents = Contents::by(Combiner::Indexed, form.bounds)
         .with_counts(form, &[block_lengths.len() as i64])
         .with_counts(form, block_lengths)
         .with_counts(form, displacements)
@@ -85,9 +90,10 @@ pub fn hindexed(
     block_lengths: &[i64],
     displacements: &[i64],
     old: &TypeRef,
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Hindexed)
+    let form = form.into();
+    let contents = Contents::by(Combiner::Hindexed, form.bounds)
         .with_counts(form, &[block_lengths.len() as i64])
         .with_counts(form, block_lengths)
         .with_addresses(form, displacements)
@@ -104,9 +110,10 @@ pub fn indexed_block(
     block_length: i64,
     displacements: &[i64],
     old: &TypeRef,
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::IndexedBlock)
+    let form = form.into();
+    let contents = Contents::by(Combiner::IndexedBlock, form.bounds)
         .with_counts(form, &[displacements.len() as i64, block_length])
         .with_counts(form, displacements)
         .with_type(old);
@@ -122,9 +129,10 @@ pub fn hindexed_block(
     block_length: i64,
     displacements: &[i64],
     old: &TypeRef,
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::HindexedBlock)
+    let form = form.into();
+    let contents = Contents::by(Combiner::HindexedBlock, form.bounds)
         .with_counts(form, &[displacements.len() as i64, block_length])
         .with_addresses(form, displacements)
         .with_type(old);
@@ -140,9 +148,10 @@ pub fn struct_(
     block_lengths: &[i64],
     displacements: &[i64],
     types: &[TypeRef],
-    form: CountForm,
+    form: impl Into<Form>,
 ) -> Result<TypeRef, TypeError> {
-    let mut contents = Contents::of(Combiner::Struct)
+    let form = form.into();
+    let mut contents = Contents::by(Combiner::Struct, form.bounds)
         .with_counts(form, &[block_lengths.len() as i64])
         .with_counts(form, block_lengths)
         .with_addresses(form, displacements);
@@ -176,10 +185,11 @@ pub fn struct_(
 ///
 /// # Errors
 /// Overflow of the upper bound.
-pub fn resized(old: &TypeRef, lb: i64, extent: i64, form: CountForm) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Resized).with_addresses(form, &[lb, extent]).with_type(old);
+pub fn resized(old: &TypeRef, lb: i64, extent: i64, form: impl Into<Form>) -> Result<TypeRef, TypeError> {
+    let form = form.into();
+    let contents = Contents::by(Combiner::Resized, form.bounds).with_addresses(form, &[lb, extent]).with_type(old);
     let ub = lb.checked_add(extent).ok_or(TypeError::Overflow)?;
-    let bounds = Bounds { lb, ub, ..old.bounds };
+    let bounds = Bounds { lb, ub, marks: Marks::of_set(form.bounds), ..old.bounds };
     Ok(derived(old, bounds, old.placed.clone(), contents))
 }
 
@@ -231,6 +241,14 @@ fn add_block(collector: &mut Collector, length: i64, disp: i64, member: &Type) -
     Ok(i128::from(length) * i128::from(member.size))
 }
 
+/// What the extent of a type of one kind of members is padded to.
+fn padding(old: &Type, rule: BoundsRule) -> i64 {
+    match rule {
+        BoundsRule::Standard if old.size > 0 => old.alignment,
+        _ => 1,
+    }
+}
+
 fn place_block(length: i64, disp: i64, member: &Type) -> Placed {
     let block = member.placed.repeat(length as u64, member.extent());
     Placed { disp: block.disp.wrapping_add(disp), node: block.node }
@@ -260,7 +278,7 @@ fn strided(shape: Strided, old: &TypeRef, contents: Contents) -> Result<TypeRef,
     let size = narrow(i128::from(copies) * i128::from(old.size))?;
     Ok(TypeRef::new(Description {
         size,
-        bounds: collector.finish(1)?,
+        bounds: collector.finish(padding(old, contents.bounds))?,
         alignment: old.alignment,
         placed: old.placed.repeat(block_length as u64, old.extent()).repeat(count as u64, stride),
         signature: old.signature.repeat(copies as u64),
@@ -284,7 +302,7 @@ fn blocks(
     let parts = list.filter(|(length, _)| *length > 0).map(|(length, disp)| place_block(length, disp, old));
     Ok(TypeRef::new(Description {
         size,
-        bounds: collector.finish(1)?,
+        bounds: collector.finish(padding(old, contents.bounds))?,
         alignment: old.alignment,
         placed: Placed::sequence(parts),
         signature: old.signature.repeat(copies as u64),

@@ -1,6 +1,6 @@
 //! How a datatype was made, as `MPI_Type_get_envelope` and `MPI_Type_get_contents` tell it.
 
-use super::TypeRef;
+use super::{BoundsRule, TypeRef};
 use alloc::vec::Vec;
 
 /// The constructor that made a datatype; the discriminants are the MPI-5 ABI's.
@@ -53,6 +53,22 @@ pub enum CountForm {
     Large,
 }
 
+/// How a constructor is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// By which procedure.
+    pub counts: CountForm,
+    /// How bounds follow from those of the members.
+    pub bounds: BoundsRule,
+}
+
+impl From<CountForm> for Form {
+    /// By the standard's rule.
+    fn from(counts: CountForm) -> Self {
+        Self { counts, bounds: BoundsRule::Standard }
+    }
+}
+
 impl Combiner {
     /// Whether it makes the unnamed predefined types of Fortran's kinds.
     #[must_use]
@@ -74,6 +90,8 @@ pub struct Contents {
     pub counts: Vec<i64>,
     /// Argument datatypes.
     pub types: Vec<TypeRef>,
+    /// The rule by which the bounds were found.
+    pub bounds: BoundsRule,
 }
 
 impl Contents {
@@ -83,7 +101,12 @@ impl Contents {
     }
 
     pub(super) const fn of(combiner: Combiner) -> Self {
-        Self { combiner, integers: Vec::new(), addresses: Vec::new(), counts: Vec::new(), types: Vec::new() }
+        Self::by(combiner, BoundsRule::Standard)
+    }
+
+    /// Of a type whose bounds follow from others by this rule.
+    pub(super) const fn by(combiner: Combiner, bounds: BoundsRule) -> Self {
+        Self { combiner, integers: Vec::new(), addresses: Vec::new(), counts: Vec::new(), types: Vec::new(), bounds }
     }
 
     pub(super) fn with_type(mut self, datatype: &TypeRef) -> Self {
@@ -92,8 +115,8 @@ impl Contents {
     }
 
     /// Adds arguments that are `int` in one form and `MPI_Count` in the other.
-    pub(super) fn with_counts(mut self, form: CountForm, values: &[i64]) -> Self {
-        match form {
+    pub(super) fn with_counts(mut self, form: Form, values: &[i64]) -> Self {
+        match form.counts {
             // The int procedures passed ints, so nothing is cut.
             CountForm::Int => self.integers.extend(values.iter().map(|&value| value as i32)),
             CountForm::Large => self.counts.extend_from_slice(values),
@@ -102,8 +125,8 @@ impl Contents {
     }
 
     /// Adds arguments that are `MPI_Aint` in one form and `MPI_Count` in the other.
-    pub(super) fn with_addresses(mut self, form: CountForm, values: &[i64]) -> Self {
-        match form {
+    pub(super) fn with_addresses(mut self, form: Form, values: &[i64]) -> Self {
+        match form.counts {
             CountForm::Int => self.addresses.extend_from_slice(values),
             CountForm::Large => self.counts.extend_from_slice(values),
         }

@@ -44,11 +44,12 @@ mod tests;
 
 pub use arrays::{ArrayOrder, Distribution, darray, subarray};
 pub use basic::Basic;
+pub use bounds::BoundsRule;
 pub use buffer::{Buffer, OwnedBuffer};
 pub use construct::{
     contiguous, dup, f90, hindexed, hindexed_block, hvector, indexed, indexed_block, resized, struct_, vector,
 };
-pub use contents::{Combiner, Contents, CountForm};
+pub use contents::{Combiner, Contents, CountForm, Form};
 pub use places::{Order, Runs};
 pub use predefined::{
     Dense, dense, named_like, pair_members, predefined, predefined_all, predefined_type, types, value_index,

@@ -9,7 +9,9 @@ use std::boxed::Box;
 use std::vec;
 use std::vec::Vec;
 
-const FORM: CountForm = CountForm::Int;
+const FORM: Form = Form { counts: CountForm::Int, bounds: BoundsRule::Standard };
+
+const MPICH: Form = Form { bounds: BoundsRule::Mpich, ..FORM };
 
 /// How to make a type.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ struct Naive {
     lb: i64,
     ub: i64,
     alignment: i64,
+    /// The outermost markers, for types of the standard's rule.
+    markers: [Option<i64>; 2],
 }
 
 impl Naive {
@@ -43,9 +47,13 @@ impl Naive {
 
     /// Copies of members at displacements, one by one.
     fn of(copies: &[(i64, &Naive)], pad: bool) -> Naive {
+        let has_bounds = |member: &Naive| member.markers[0].is_some() || member.extent() != 0;
         let copies: Vec<_> =
-            copies.iter().filter(|(_, member)| member.extent() != 0 || !member.entries.is_empty()).collect();
+            copies.iter().filter(|(_, member)| has_bounds(member) || !member.entries.is_empty()).collect();
+        let marked = |which: usize| copies.iter().filter_map(move |(disp, it)| Some(disp + it.markers[which]?));
+        let markers = [marked(0).min(), marked(1).max()];
         let lb = copies.iter().map(|(disp, member)| disp + member.lb).min().unwrap_or(0);
+        let lb = markers[0].unwrap_or(lb);
         let mut ub = copies.iter().map(|(disp, member)| disp + member.ub).max().unwrap_or(0);
         let alignment = copies.iter().map(|(_, member)| member.alignment).max().unwrap_or(1);
         if pad {
@@ -53,19 +61,20 @@ impl Naive {
                 ub += 1;
             }
         }
+        let ub = markers[1].unwrap_or(ub);
         let entries = copies
             .iter()
             .flat_map(|(disp, member)| member.entries.iter().map(move |(at, b)| (disp + at, *b)))
             .collect();
-        Naive { entries, lb, ub, alignment }
+        Naive { entries, lb, ub, alignment, markers }
     }
 
-    fn blocks(&self, list: impl Iterator<Item = (i64, i64)>) -> Naive {
+    fn blocks(&self, list: impl Iterator<Item = (i64, i64)>, form: Form) -> Naive {
         let copies: Vec<_> = list
             .flat_map(|(length, disp)| (0..length).map(move |k| (disp, k)))
             .map(|(disp, k)| (disp + k * self.extent(), self))
             .collect();
-        Naive::of(&copies, false)
+        Naive::of(&copies, form == FORM)
     }
 
     /// The displacement of every byte of the packed stream of `count` elements.
@@ -84,7 +93,7 @@ impl Naive {
     }
 }
 
-fn naive_subarray(dims: &[(i64, i64, i64)], fortran: bool, old: &Naive) -> Naive {
+fn naive_subarray(dims: &[(i64, i64, i64)], fortran: bool, old: &Naive, form: Form) -> Naive {
     let mut order: Vec<_> = dims.to_vec();
     if !fortran {
         order.reverse();
@@ -95,75 +104,87 @@ fn naive_subarray(dims: &[(i64, i64, i64)], fortran: bool, old: &Naive) -> Naive
         stride *= size;
     }
     let copies: Vec<_> = starts.iter().map(|&disp| (disp, old)).collect();
-    Naive { lb: 0, ub: stride, ..Naive::of(&copies, false) }
+    let markers = markers(0, stride, form);
+    Naive { lb: 0, ub: stride, markers, ..Naive::of(&copies, false) }
+}
+
+/// The markers of bounds that are set.
+fn markers(lb: i64, ub: i64, form: Form) -> [Option<i64>; 2] {
+    [lb, ub].map(|bound| (form == FORM).then_some(bound))
 }
 
 fn build(recipe: &Recipe) -> (TypeRef, Naive) {
+    build_by(recipe, FORM)
+}
+
+fn build_by(recipe: &Recipe, form: Form) -> (TypeRef, Naive) {
     match recipe {
         Recipe::Basic(handle) => {
             let datatype = predefined(*handle).expect("a predefined handle");
             let basic = datatype.basic().expect("a basic class");
-            let naive = Naive { entries: vec![(0, basic)], lb: 0, ub: basic.extent(), alignment: basic.alignment() };
+            let (ub, alignment) = (basic.extent(), basic.alignment());
+            let naive = Naive { entries: vec![(0, basic)], lb: 0, ub, alignment, markers: [None; 2] };
             (datatype, naive)
         }
         Recipe::Contiguous(count, old) => {
-            let (old, naive) = build(old);
-            let made = contiguous(*count, &old, FORM).expect("small");
-            (made, naive.blocks([(*count, 0)].into_iter()))
+            let (old, naive) = build_by(old, form);
+            let made = contiguous(*count, &old, form).expect("small");
+            (made, naive.blocks([(*count, 0)].into_iter(), form))
         }
         Recipe::Vector(count, length, stride, old) => {
-            let (old, naive) = build(old);
-            let made = vector(*count, *length, *stride, &old, FORM).expect("small");
+            let (old, naive) = build_by(old, form);
+            let made = vector(*count, *length, *stride, &old, form).expect("small");
             let step = stride * naive.extent();
-            (made, naive.blocks((0..*count).map(|k| (*length, k * step))))
+            (made, naive.blocks((0..*count).map(|k| (*length, k * step)), form))
         }
         Recipe::Hvector(count, length, stride, old) => {
-            let (old, naive) = build(old);
-            let made = hvector(*count, *length, *stride, &old, FORM).expect("small");
-            (made, naive.blocks((0..*count).map(|k| (*length, k * stride))))
+            let (old, naive) = build_by(old, form);
+            let made = hvector(*count, *length, *stride, &old, form).expect("small");
+            (made, naive.blocks((0..*count).map(|k| (*length, k * stride)), form))
         }
         Recipe::Indexed(list, old) => {
-            let (old, naive) = build(old);
+            let (old, naive) = build_by(old, form);
             let (lengths, disps): (Vec<_>, Vec<_>) = list.iter().copied().unzip();
-            let made = indexed(&lengths, &disps, &old, FORM).expect("small");
+            let made = indexed(&lengths, &disps, &old, form).expect("small");
             let extent = naive.extent();
-            (made, naive.blocks(list.iter().map(|(length, disp)| (*length, disp * extent))))
+            (made, naive.blocks(list.iter().map(|(length, disp)| (*length, disp * extent)), form))
         }
         Recipe::Hindexed(list, old) => {
-            let (old, naive) = build(old);
+            let (old, naive) = build_by(old, form);
             let (lengths, disps): (Vec<_>, Vec<_>) = list.iter().copied().unzip();
-            let made = hindexed(&lengths, &disps, &old, FORM).expect("small");
-            (made, naive.blocks(list.iter().copied()))
+            let made = hindexed(&lengths, &disps, &old, form).expect("small");
+            (made, naive.blocks(list.iter().copied(), form))
         }
         Recipe::Block(length, disps, old) => {
-            let (old, naive) = build(old);
-            let made = indexed_block(*length, disps, &old, FORM).expect("small");
+            let (old, naive) = build_by(old, form);
+            let made = indexed_block(*length, disps, &old, form).expect("small");
             let extent = naive.extent();
-            (made, naive.blocks(disps.iter().map(|disp| (*length, disp * extent))))
+            (made, naive.blocks(disps.iter().map(|disp| (*length, disp * extent)), form))
         }
-        Recipe::Struct(members) => build_struct(members),
+        Recipe::Struct(members) => build_struct(members, form),
         Recipe::Subarray(dims, fortran, old) => {
-            let (old, naive) = build(old);
+            let (old, naive) = build_by(old, form);
             let column = |pick: fn(&(i64, i64, i64)) -> i64| dims.iter().map(pick).collect::<Vec<_>>();
             let order = if *fortran { ArrayOrder::Fortran } else { ArrayOrder::C };
             let (sizes, lengths, starts) = (column(|dim| dim.0), column(|dim| dim.1), column(|dim| dim.2));
-            let made = subarray(&sizes, &lengths, &starts, order, &old, FORM).expect("small");
-            (made, naive_subarray(dims, *fortran, &naive))
+            let made = subarray(&sizes, &lengths, &starts, order, &old, form).expect("small");
+            (made, naive_subarray(dims, *fortran, &naive, form))
         }
         Recipe::Resized(lb, extent, old) => {
-            let (old, naive) = build(old);
-            let made = resized(&old, *lb, *extent, FORM).expect("small");
-            (made, Naive { lb: *lb, ub: lb + extent, ..naive })
+            let (old, naive) = build_by(old, form);
+            let made = resized(&old, *lb, *extent, form).expect("small");
+            let markers = markers(*lb, lb + extent, form);
+            (made, Naive { lb: *lb, ub: lb + extent, markers, ..naive })
         }
         Recipe::Dup(old) => {
-            let (old, naive) = build(old);
+            let (old, naive) = build_by(old, form);
             (dup(&old), naive)
         }
     }
 }
 
-fn build_struct(members: &[(i64, i64, Recipe)]) -> (TypeRef, Naive) {
-    let built: Vec<_> = members.iter().map(|(_, _, member)| build(member)).collect();
+fn build_struct(members: &[(i64, i64, Recipe)], form: Form) -> (TypeRef, Naive) {
+    let built: Vec<_> = members.iter().map(|(_, _, member)| build_by(member, form)).collect();
     let lengths: Vec<_> = members.iter().map(|member| member.0).collect();
     let disps: Vec<_> = members.iter().map(|member| member.1).collect();
     let types: Vec<_> = built.iter().map(|(datatype, _)| datatype.clone()).collect();
@@ -171,7 +192,7 @@ fn build_struct(members: &[(i64, i64, Recipe)]) -> (TypeRef, Naive) {
     for ((length, disp, _), (_, naive)) in members.iter().zip(&built) {
         copies.extend((0..*length).map(|k| (disp + k * naive.extent(), naive)));
     }
-    (struct_(&lengths, &disps, &types, FORM).expect("small"), Naive::of(&copies, true))
+    (struct_(&lengths, &disps, &types, form).expect("small"), Naive::of(&copies, true))
 }
 
 fn recipes() -> impl Strategy<Value = Recipe> {
@@ -247,8 +268,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn bounds_and_signature_match_the_type_map(recipe in recipes()) {
-        let (made, naive) = build(&recipe);
+    fn bounds_and_signature_match_the_type_map(recipe in recipes(), as_mpich in any::<bool>()) {
+        let (made, naive) = build_by(&recipe, if as_mpich { MPICH } else { FORM });
         let touched = naive.bytes(1);
         prop_assert_eq!(made.size(), touched.len() as i64);
         prop_assert_eq!((made.lb(), made.ub()), (naive.lb, naive.ub));

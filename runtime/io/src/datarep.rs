@@ -10,8 +10,8 @@ mod tests;
 use alloc::vec::Vec;
 use cohort_datatype::external::{self, Unfit};
 use cohort_datatype::{
-    ArrayOrder, Buffer, Combiner, CountForm, TypeError, TypeRef, contiguous, dup, hindexed, hindexed_block, hvector,
-    indexed, indexed_block, pack, resized, struct_, subarray, types, unpack, vector,
+    ArrayOrder, Buffer, Combiner, CountForm, Form, TypeError, TypeRef, contiguous, dup, hindexed, hindexed_block,
+    hvector, indexed, indexed_block, pack, resized, struct_, subarray, types, unpack, vector,
 };
 
 pub use items::{Items, Prefix};
@@ -62,9 +62,6 @@ impl Lengths for External32 {
     }
 }
 
-/// The form of bounds and counts does not matter: nobody asks for the contents.
-const FORM: CountForm = CountForm::Large;
-
 /// The form of an etype or a filetype in a file of other lengths. Displacements in bytes are those of the file, as the
 /// standard says (MPI-5.0 section 14.5.1); all others are scaled.
 ///
@@ -75,6 +72,8 @@ pub fn in_file(datatype: &TypeRef, lengths: &dyn Lengths) -> Result<TypeRef, Dat
         return Ok(datatype.clone());
     }
     let contents = datatype.contents();
+    // The form of the counts does not matter: nobody asks for the contents.
+    let form = Form { counts: CountForm::Large, bounds: contents.bounds };
     let old = || match contents.types.first() {
         Some(old) => in_file(old, lengths),
         None => Err(DatarepError::Constructor(contents.combiner)),
@@ -86,33 +85,33 @@ pub fn in_file(datatype: &TypeRef, lengths: &dyn Lengths) -> Result<TypeRef, Dat
     let first = numbers.first().map_or(0, |it| *it as usize);
     let made = match contents.combiner {
         Combiner::Named | Combiner::F90Real | Combiner::F90Complex | Combiner::F90Integer | Combiner::ValueIndex => {
-            contiguous(items::length(datatype, lengths)?, &types::MPI_BYTE.to_ref(), FORM)
+            contiguous(items::length(datatype, lengths)?, &types::MPI_BYTE.to_ref(), form)
         }
         Combiner::Dup => Ok(dup(&old()?)),
-        Combiner::Contiguous => contiguous(numbers[0], &old()?, FORM),
-        Combiner::Vector => vector(numbers[0], numbers[1], numbers[2], &old()?, FORM),
-        Combiner::Hvector => hvector(numbers[0], numbers[1], numbers[2], &old()?, FORM),
-        Combiner::Resized => resized(&old()?, numbers[0], numbers[1], FORM),
+        Combiner::Contiguous => contiguous(numbers[0], &old()?, form),
+        Combiner::Vector => vector(numbers[0], numbers[1], numbers[2], &old()?, form),
+        Combiner::Hvector => hvector(numbers[0], numbers[1], numbers[2], &old()?, form),
+        Combiner::Resized => resized(&old()?, numbers[0], numbers[1], form),
         Combiner::Indexed | Combiner::Hindexed => {
             let (blocks, displacements) = numbers[1..].split_at(first);
             let make = if contents.combiner == Combiner::Indexed { indexed } else { hindexed };
-            make(blocks, displacements, &old()?, FORM)
+            make(blocks, displacements, &old()?, form)
         }
-        Combiner::IndexedBlock => indexed_block(numbers[1], &numbers[2..], &old()?, FORM),
-        Combiner::HindexedBlock => hindexed_block(numbers[1], &numbers[2..], &old()?, FORM),
+        Combiner::IndexedBlock => indexed_block(numbers[1], &numbers[2..], &old()?, form),
+        Combiner::HindexedBlock => hindexed_block(numbers[1], &numbers[2..], &old()?, form),
         Combiner::Struct => {
             let (blocks, displacements) = numbers[1..].split_at(first);
             let members: Result<Vec<_>, _> = contents.types.iter().map(|it| in_file(it, lengths)).collect();
-            struct_(blocks, displacements, &members?, FORM)
+            struct_(blocks, displacements, &members?, form)
         }
-        Combiner::Subarray => array(contents, &old()?),
+        Combiner::Subarray => array(contents, &old()?, form),
         Combiner::Darray => return Err(DatarepError::Constructor(Combiner::Darray)),
     };
     made.map_err(DatarepError::Type)
 }
 
 /// `MPI_Type_create_subarray`'s type of other elements.
-fn array(contents: &cohort_datatype::Contents, old: &TypeRef) -> Result<TypeRef, TypeError> {
+fn array(contents: &cohort_datatype::Contents, old: &TypeRef, form: Form) -> Result<TypeRef, TypeError> {
     let [dimensions, between @ .., order] = contents.integers.as_slice() else {
         return Err(TypeError::BadArray { what: "ndims" });
     };
@@ -121,7 +120,7 @@ fn array(contents: &cohort_datatype::Contents, old: &TypeRef) -> Result<TypeRef,
     let numbers: Vec<i64> = between.iter().map(|&it| i64::from(it)).chain(contents.counts.iter().copied()).collect();
     let (sizes, rest) = numbers.split_at(dimensions);
     let (lengths, starts) = rest.split_at(dimensions);
-    subarray(sizes, lengths, starts, order, old, FORM)
+    subarray(sizes, lengths, starts, order, old, form)
 }
 
 /// The data of a buffer as it is in a file of `external32`.

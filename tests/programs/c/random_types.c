@@ -32,8 +32,20 @@ static int below(int limit) {
     return (int)((seed >> 33) % (uint64_t)limit);
 }
 
+/* Elements are to lie beside each other: bounds that were set prevail over those of other members, and may leave data
+ * out. */
 static void finish_type(Type *type) {
+    MPI_Aint lowest, length;
     MPI_Type_get_extent(type->handle, &type->lb, &type->extent);
+    MPI_Type_get_true_extent(type->handle, &lowest, &length);
+    MPI_Aint end = lowest + length;
+    if (lowest >= type->lb && end <= type->lb + type->extent) return;
+    if (lowest > type->lb) lowest = type->lb;
+    if (end < type->lb + type->extent) end = type->lb + type->extent;
+    MPI_Datatype wider;
+    MPI_Type_create_resized(type->handle, lowest, end - lowest, &wider);
+    MPI_Type_free(&type->handle);
+    type->handle = wider, type->lb = lowest, type->extent = end - lowest;
 }
 
 static Type made(MPI_Datatype handle, int leaves) {

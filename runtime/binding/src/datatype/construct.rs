@@ -5,7 +5,7 @@ use crate::arguments::{Call, Outcome, length, list};
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Out};
 use cohort_abi::{Abi, Count, Handle, Integer, neutral};
-use cohort_engine::datatype::{self as types, ArrayOrder, CountForm, Distribution, TypeRef};
+use cohort_engine::datatype::{self as types, ArrayOrder, Distribution, Form, TypeRef};
 use core::ffi::c_int;
 
 /// The order argument of the array constructors.
@@ -66,42 +66,42 @@ macro_rules! constructors {
 constructors! {
     /// `MPI_Type_contiguous`.
     contiguous<C>(elements: C)
-    = |call, old| types::contiguous(call.count(elements)?, old, form::<C>());
+    = |call, old| types::contiguous(call.count(elements)?, old, form::<A, C>());
 
     /// `MPI_Type_vector`.
     vector<C>(blocks: C, block_length: C, stride: C)
-    = |call, old| types::vector(call.count(blocks)?, block(block_length)?, stride.to_i64(), old, form::<C>());
+    = |call, old| types::vector(call.count(blocks)?, block(block_length)?, stride.to_i64(), old, form::<A, C>());
 
     /// `MPI_Type_create_hvector`, and `MPI_Type_hvector`, which MPI-3 removed.
     hvector<C>(blocks: C, block_length: C, stride: C::Address)
-    = |call, old| types::hvector(call.count(blocks)?, block(block_length)?, stride.to_i64(), old, form::<C>());
+    = |call, old| types::hvector(call.count(blocks)?, block(block_length)?, stride.to_i64(), old, form::<A, C>());
 
     /// `MPI_Type_indexed`.
     indexed<C>(blocks: C, block_lengths: Array<'_, C>, displacements: Array<'_, C>)
     = |call, old| {
         let blocks = length(blocks)?;
-        types::indexed(&list(block_lengths, blocks)?, &list(displacements, blocks)?, old, form::<C>())
+        types::indexed(&list(block_lengths, blocks)?, &list(displacements, blocks)?, old, form::<A, C>())
     };
 
     /// `MPI_Type_create_hindexed`, and `MPI_Type_hindexed`, which MPI-3 removed.
     hindexed<C>(blocks: C, block_lengths: Array<'_, C>, displacements: Array<'_, C::Address>)
     = |call, old| {
         let blocks = length(blocks)?;
-        types::hindexed(&list(block_lengths, blocks)?, &list(displacements, blocks)?, old, form::<C>())
+        types::hindexed(&list(block_lengths, blocks)?, &list(displacements, blocks)?, old, form::<A, C>())
     };
 
     /// `MPI_Type_create_indexed_block`.
     indexed_block<C>(blocks: C, block_length: C, displacements: Array<'_, C>)
     = |call, old| {
         let displacements = list(displacements, length(blocks)?)?;
-        types::indexed_block(block(block_length)?, &displacements, old, form::<C>())
+        types::indexed_block(block(block_length)?, &displacements, old, form::<A, C>())
     };
 
     /// `MPI_Type_create_hindexed_block`.
     hindexed_block<C>(blocks: C, block_length: C, displacements: Array<'_, C::Address>)
     = |call, old| {
         let displacements = list(displacements, length(blocks)?)?;
-        types::hindexed_block(block(block_length)?, &displacements, old, form::<C>())
+        types::hindexed_block(block(block_length)?, &displacements, old, form::<A, C>())
     };
 
     /// `MPI_Type_create_subarray`.
@@ -116,7 +116,7 @@ constructors! {
         let dimensions = length(dimensions)?;
         let (sizes, subsizes) = (list(sizes, dimensions)?, list(subsizes, dimensions)?);
         let starts = list(starts, dimensions)?;
-        types::subarray(&sizes, &subsizes, &starts, array_order::<A>(order)?, old, form::<C>())
+        types::subarray(&sizes, &subsizes, &starts, array_order::<A>(order)?, old, form::<A, C>())
     };
 
     /// `MPI_Type_create_darray`.
@@ -139,7 +139,7 @@ constructors! {
         let each = kinds.iter().zip(&arguments).map(|(&kind, &argument)| distribution::<A>(kind, argument));
         let distributions = each.collect::<Outcome<Vec<_>>>()?;
         let order = array_order::<A>(order)?;
-        types::darray(size.into(), rank.into(), &global_sizes, &distributions, &grid, order, old, form::<C>())
+        types::darray(size.into(), rank.into(), &global_sizes, &distributions, &grid, order, old, form::<A, C>())
     };
 }
 
@@ -160,10 +160,10 @@ pub fn struct_<A: Abi, C: Count>(
         if handles.iter().any(|&it| bound::<A>(it).is_some()) {
             let blocks = block_lengths.into_iter().zip(displacements);
             let blocks = blocks.zip(handles.iter().copied()).collect();
-            return struct_with_bounds(call, blocks, form::<C>());
+            return struct_with_bounds(call, blocks, form::<A, C>());
         }
         let members = call.datatypes(members, blocks)?;
-        types::struct_(&block_lengths, &displacements, &members, form::<C>()).map_err(failure)
+        types::struct_(&block_lengths, &displacements, &members, form::<A, C>()).map_err(failure)
     })
 }
 
@@ -178,7 +178,7 @@ pub(super) fn bound<A: Abi>(handle: A::Datatype) -> Option<usize> {
 fn struct_with_bounds<A: Abi>(
     call: &Call<'_, A>,
     mut blocks: Vec<((i64, i64), A::Datatype)>,
-    form: CountForm,
+    form: Form,
 ) -> Outcome<TypeRef> {
     let (mut lowest, mut highest) = (None, None);
     blocks.retain(|&((_, at), handle)| {
@@ -209,6 +209,6 @@ pub fn resized<A: Abi, C: Count>(
 ) -> Outcome<()> {
     create::<A>(call, newtype, |call| {
         let old = call.datatype(oldtype)?;
-        types::resized(&old, lb.to_i64(), extent.to_i64(), form::<C>()).map_err(failure)
+        types::resized(&old, lb.to_i64(), extent.to_i64(), form::<A, C>()).map_err(failure)
     })
 }

@@ -1,6 +1,6 @@
 //! Single types with known answers.
 
-use super::FORM;
+use super::{FORM, MPICH};
 use crate::program::NodeKind;
 use crate::*;
 use std::vec;
@@ -34,19 +34,26 @@ fn predefined_types_have_the_c_layout() {
 fn structs_are_padded_like_c_structs() {
     let named = |handle| predefined(handle).expect("a predefined handle");
     let (char, long_double) = (named(0x243), named(0x220));
-    let bounds = |members: [&TypeRef; 2], disps: [i64; 2]| {
+    let by = |form: Form, members: [&TypeRef; 2], disps: [i64; 2]| {
         let types = members.map(TypeRef::clone);
-        let made = struct_(&[1, 1], &disps, &types, FORM).expect("small");
+        let made = struct_(&[1, 1], &disps, &types, form).expect("small");
         (made.lb(), made.extent(), made.true_extent())
     };
+    let bounds = |members: [&TypeRef; 2], disps: [i64; 2]| by(FORM, members, disps);
     assert_eq!(bounds([&double(), &char], [0, 8]), (0, 16, 9));
     assert_eq!(bounds([&double(), &char], [-9, 8]), (-9, 24, 18));
     assert_eq!(bounds([&long_double, &char], [0, 16]), (0, 32, 17));
     assert_eq!(bounds([&named(0x216), &char], [0, 16]), (0, 24, 17));
     assert_eq!(bounds([&named(0x22c), &char], [0, 8]), (0, 12, 9));
-    // A resized member's bounds count like any other's.
-    let wide = resized(&int(), -4, 20, FORM).expect("small");
-    assert_eq!(bounds([&double(), &wide], [0, 8]), (0, 24, 12));
+    // A resized member's bounds prevail, and for MPICH count like any other's.
+    for (form, expected) in [(FORM, (4, 20, 12)), (MPICH, (0, 24, 12))] {
+        let wide = resized(&int(), -4, 20, form).expect("small");
+        assert_eq!(by(form, [&double(), &wide], [0, 8]), expected);
+    }
+    // All extents are padded, for MPICH those of structs.
+    for (form, expected) in [(FORM, 12), (MPICH, 9)] {
+        assert_eq!(hindexed(&[1, 1], &[0, 5], &int(), form).expect("small").extent(), expected);
+    }
 }
 
 #[test]
