@@ -85,18 +85,19 @@ impl Knock {
         self.state.compare_exchange(WAITS, OVER, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Tells the caller of the side that has taken it, and gives the caller's members.
+    /// Tells the caller at this port of the side that has taken it, and gives the caller's members; `None` if it is
+    /// lost, as one is whose job has ended.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`
-    pub(crate) fn reply(&self, rank: &Rank, side: Side) -> Outcome<Vec<i32>> {
+    pub(crate) fn reply(&self, rank: &Rank, port: &str, side: Side) -> Outcome<Option<Vec<i32>>> {
         match self.caller {
             Caller::Here(caller) => {
                 self.answer.get_or_init(|| side);
                 rank.node().rank(caller).wake();
-                Ok(self.side.members.clone())
+                Ok(Some(self.side.members.clone()))
             }
-            Caller::There(peer, serial) => remote::accept(rank, (peer, serial), &side),
+            Caller::There(peer, serial) => remote::accept(rank, (peer, serial), port, &side),
         }
     }
 

@@ -1,10 +1,12 @@
 /* One of two jobs that meet at a port: ARGUMENTS: HOW, `serve` or `visit`, and how often.
    `all`: everything that a communicator of both can do. `turns`: clients in turn, of one rank each. `many`: the
    server keeps all clients and answers the last one first. `join`: by a socket; `mute`: by one whose other end
-   stops. `parted CALL`, `ends WAY`: how one ends. The port is published as "port of jobs", or stands in the
-   environment as PORT. */
+   stops. `parted CALL`, `ends WAY`: how one ends. `waits FILE`, `stops FILE`: a client that dies while it waits in
+   MPI_Comm_connect, before or after the server has accepted it, and another one. The port is published as "port of
+   jobs", or stands in the environment as PORT. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -185,6 +187,36 @@ static void turns(int times) {
     }
 }
 
+/* Rank 0 of the client dies in MPI_Comm_connect. Rank 1 kills it: as soon as it waits, or when the server, which begins
+   to accept once the file is there, may have got so far as to ask it who is in its group. If the job goes on then, rank
+   1 is the next client. */
+static void vanish(const char *file, int stops) {
+    int pid = getpid();
+    MPI_Comm other;
+    if (serves) {
+        while (access(file, F_OK) != 0) usleep(2000);
+        turns(1);
+    } else if (rank == 0) {
+        MPI_Send(&pid, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        MPI_Send(port, sizeof port, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+        meet(MPI_COMM_SELF, &other);
+    } else {
+        MPI_Recv(&pid, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(port, sizeof port, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        usleep(300000);
+        if (stops) {
+            kill(pid, SIGSTOP);
+            close(open(file, O_CREAT | O_WRONLY, 0600));
+            usleep(300000);
+        }
+        kill(pid, SIGKILL);
+        /* The launcher hears of that, and ends this rank too, or goes on. */
+        usleep(300000);
+        if (!stops) close(open(file, O_CREAT | O_WRONLY, 0600));
+        turns(1);
+    }
+}
+
 static void many(int clients) {
     MPI_Comm other[64];
     int answer = 5;
@@ -268,6 +300,7 @@ int main(int argc, char **argv) {
     if (is(how, "many")) many(atoi(argv[3]));
     if (is(how, "join")) join(argv[3]);
     if (is(how, "mute")) mute();
+    if (is(how, "waits") || is(how, "stops")) vanish(argv[3], is(how, "stops"));
     if (is(how, "ends")) ends(argv[3], 0);
     if (is(how, "parted")) ends(argv[3], 1);
     if (serves && rank == 0 && !is(how, "join") && !is(how, "mute")) {

@@ -43,7 +43,15 @@ pub fn trials() -> Vec<Trial> {
     let parted = ENDS.iter().chain(&[("finalize", 0)]).map(|&(way, status)| {
         trial(format!("spawned/two jobs: {way} of one that has parted"), move || parted(way, status))
     });
-    let mut trials: Vec<Trial> = all.chain(ends).chain(parted).collect();
+    let vanished = ["waits", "stops"].into_iter().flat_map(|how| {
+        [false, true].map(|goes_on| {
+            let rest = if goes_on { "its job goes on" } else { "so does its job" };
+            trial(format!("spawned/two jobs: a client {how} to be let in and dies, {rest}"), move || {
+                vanished(how, goes_on)
+            })
+        })
+    });
+    let mut trials: Vec<Trial> = all.chain(ends).chain(parted).chain(vanished).collect();
     trials.extend([
         trial("spawned/two jobs: a hundred clients in turn".into(), || meet(["1", "1"], ["turns", "100"])),
         trial("spawned/two jobs: twenty jobs in turn".into(), jobs_in_turn),
@@ -141,6 +149,29 @@ fn parted(way: &str, status: i32) -> Outcome {
     let (server, ()) = beside(job("2", Abi::Mpi5, "parted", "serve", way)?, || {
         client.run()?.expect_code(status)?;
         next.run()?.expect_code(0)?.expect_text("passed").map(drop)
+    })?;
+    server.expect_code(0)?.expect_text("passed").map(drop)
+}
+
+/// Whoever comes after a client that has died in `MPI_Comm_connect` is served.
+fn vanished(how: &str, goes_on: bool) -> Outcome {
+    let file = place::scratch()?.join("accept");
+    let file = file.to_str().ok_or("no text")?;
+    // It may be there of a first attempt.
+    let _ = std::fs::remove_file(file);
+    let on_failure = if goes_on { "continue" } else { "end" };
+    let of = |ranks, how, side, argument: &str| {
+        job(ranks, Abi::Mpi5, how, side, argument).map(|it| it.env("COHORT_ON_FAILURE", on_failure))
+    };
+    let client = of("2", how, "visit", file)?;
+    let (server, ()) = beside(of("1", how, "serve", file)?, || {
+        let ended = client.run()?;
+        if goes_on {
+            return ended.expect_text("passed").map(drop);
+        }
+        ended.expect_code(137)?;
+        std::fs::write(file, "").map_err(|error| error.to_string())?;
+        of("1", "turns", "visit", "1")?.run()?.expect_code(0)?.expect_text("passed").map(drop)
     })?;
     server.expect_code(0)?.expect_text("passed").map(drop)
 }

@@ -39,21 +39,23 @@ impl Comm {
         let side = Side::Accepts(port.contains('@'));
         self.meet_others((root, side), room, |own| {
             let node = self.rank.node();
-            let call = loop {
+            loop {
                 let seen = ports::calls();
                 if let Some(call) = ports::take(self.rank, port)? {
-                    break call;
+                    let fresh = self.fresh()?;
+                    let Drawn { number, occasion, .. } = fresh;
+                    let told = Told { members: own.clone(), number, occasion };
+                    match call.reply(self.rank, port, told)? {
+                        Some(members) => return Ok((members, fresh)),
+                        None => continue,
+                    }
                 }
                 let (opener, at) = ports::own(self.rank, port)?;
                 let is_called = |claim: &mut Claim<'_>| {
                     ports::calls() != seen || node.has_network() && is_knocked(claim, opener, at)
                 };
                 await_port(self.owner(), port, true, is_called);
-            };
-            let fresh = self.fresh()?;
-            let Drawn { number, occasion, .. } = fresh;
-            let members = call.reply(self.rank, Told { members: own, number, occasion })?;
-            Ok((members, fresh))
+            }
         })
     }
 

@@ -13,7 +13,9 @@ use cohort_engine::calls::{self, Done, NAMES_MAX, Reason, Step, TEXT_MAX, Word};
 use cohort_engine::datatype::Buffer;
 use cohort_engine::lifecycle::await_port;
 use cohort_engine::wait::progress;
-use cohort_engine::{Claim, EngineError, Envelope, Node, Rank, SendMode, Source, Tag, outside, recv, send};
+use cohort_engine::{
+    Claim, EngineError, Envelope, Node, Rank, RequestRef, SendMode, Source, Tag, irecv, isend, outside,
+};
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
@@ -73,7 +75,7 @@ fn ask_keeper(rank: &Rank, keeper: Peer, text: &[u8], step: Step, limit: Duratio
     loop {
         let mut claim = rank.enter();
         let answer = answer_to(&mut claim, serial);
-        if answer.is_some() || calls::is_gone(&mut claim, keeper) || ticks() > until {
+        if answer.is_some() || is_lost(&mut claim, keeper) || ticks() > until {
             return Ok(answer);
         }
         drop(claim);
@@ -116,6 +118,11 @@ pub(crate) fn is_knocked(claim: &mut Claim<'_>, opener: LocalRank, port: u32) ->
     })
 }
 
+/// Whether a rank of another node answers nothing more: it has said goodbye to the claimed one, or has failed.
+fn is_lost(claim: &mut Claim<'_>, peer: Peer) -> bool {
+    calls::is_gone(claim, peer) || claim.rank().node().has_failed(peer)
+}
+
 /// Connects at a port of another node.
 ///
 /// # Errors
@@ -126,7 +133,7 @@ pub(crate) fn connect(rank: &Rank, (opener, port): (Peer, u32), name: &str, own:
     await_port(owner_of(rank), name, false, |claim| {
         // It may be looked at again when it is over.
         answer = answer.take().or_else(|| answer_to(claim, serial));
-        answer.is_some() || calls::is_gone(claim, opener)
+        answer.is_some() || is_lost(claim, opener)
     });
     let word = match answer {
         Some(word) if word.step == Step::Accepted => word,
@@ -139,46 +146,85 @@ pub(crate) fn connect(rank: &Rank, (opener, port): (Peer, u32), name: &str, own:
             return Err(blame(neutral::ERR_PORT, format_args!("\"{name}\": {why}")));
         }
     };
-    let members = swap(rank, (word.from, word.serial), own, true)?;
+    let members = swap(rank, (word.from, word.serial), name, own, true)?.ok_or_else(|| {
+        let what = format_args!("\"{name}\": the process that has accepted the connection has ended");
+        blame(neutral::ERR_PORT, what)
+    })?;
     Ok(Side { members, number: word.value as u32, occasion: (word.value >> 32) as u32 })
 }
 
-/// Accepts who has knocked from another node: tells the number, and gives the members of the other group.
+/// Accepts who has knocked from another node: tells the number, and gives the members of the other group; `None` if
+/// the caller is lost.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`
-pub(crate) fn accept(rank: &Rank, caller: (Peer, u32), side: &Side) -> Outcome<Vec<i32>> {
+pub(crate) fn accept(rank: &Rank, caller: (Peer, u32), name: &str, side: &Side) -> Outcome<Option<Vec<i32>>> {
     answer(rank, caller, Step::Accepted, u64::from(side.number) | u64::from(side.occasion) << 32);
-    swap(rank, caller, &side.members, false)
+    swap(rank, caller, name, &side.members, false)
 }
 
-/// Leaders tell each other the members of their groups; the one that has knocked begins.
-fn swap(rank: &Rank, (peer, serial): (Peer, u32), own: &[i32], begins: bool) -> Outcome<Vec<i32>> {
+/// Leaders tell each other the members of their groups; the one that has knocked begins. `None` if the other one is
+/// lost before it has told them.
+fn swap(rank: &Rank, (peer, serial): (Peer, u32), name: &str, own: &[i32], begins: bool) -> Outcome<Option<Vec<i32>>> {
     // Both may have knocked at the other's port.
     let tags = [2 * serial, 2 * serial + 1].map(u32::cast_signed);
     let [mine, theirs] = if begins { tags } else { [tags[1], tags[0]] };
-    let (owner, node) = (owner_of(rank), rank.node());
-    let bytes = |list: &mut [i32]| {
-        // SAFETY: the list outlives the call that it is for.
-        unsafe { Buffer::of_bytes(list.as_mut_ptr().cast(), size_of_val(list) as u64) }
-    };
+    let node = rank.node();
     let envelope = Envelope { context: CONTEXT, source: name_between_jobs(node, rank.peer()), tag: mine };
-    let tell = |list: &mut [i32]| send(owner, bytes(list), peer, envelope, SendMode::Standard).map_err(no_memory);
+    let tell = |list: Vec<i32>| {
+        pass(rank, (peer, name), list, |claim, buffer| isend(claim, buffer, peer, envelope, SendMode::Standard))
+    };
     let from = || Source::Rank { peer, comm_rank: name_between_jobs(node, peer) };
-    let hear = |list: &mut [i32]| recv(owner, bytes(list), from(), CONTEXT, Tag::Is(theirs)).map_err(no_memory);
+    let hear = |length: usize| {
+        pass(rank, (peer, name), alloc::vec![0; length], |claim, buffer| {
+            irecv(claim, buffer, from(), CONTEXT, Tag::Is(theirs))
+        })
+    };
     let mut others = Vec::new();
     for tells in [begins, !begins] {
-        let mut length = [own.len() as i32];
         if tells {
-            tell(&mut length)?;
-            tell(&mut own.to_vec())?;
+            if tell(alloc::vec![own.len() as i32])?.is_none() || tell(own.to_vec())?.is_none() {
+                return Ok(None);
+            }
         } else {
-            hear(&mut length)?;
-            others.resize(length[0] as usize, 0);
-            hear(&mut others)?;
+            let Some(length) = hear(1)? else {
+                return Ok(None);
+            };
+            let Some(list) = hear(length[0] as usize)? else {
+                return Ok(None);
+            };
+            others = list;
         }
     }
-    Ok(others)
+    Ok(Some(others))
+}
+
+/// Sends or receives a list, and gives it when that is over; `None` if the other leader is lost before.
+fn pass(
+    rank: &Rank,
+    (peer, name): (Peer, &str),
+    mut list: Vec<i32>,
+    start: impl FnOnce(&mut Claim<'_>, Buffer<'_>) -> Result<RequestRef, EngineError>,
+) -> Outcome<Option<Vec<i32>>> {
+    // SAFETY: the list stays until the request is over, or for ever.
+    let buffer = unsafe { Buffer::of_bytes(list.as_mut_ptr().cast(), size_of_val(&*list) as u64) };
+    let request = start(&mut rank.enter(), buffer).map_err(no_memory)?;
+    // The other leader may be one of another job, also for who connects.
+    await_port(owner_of(rank), name, true, |claim| request.is_complete() || is_lost(claim, peer));
+    let mut claim = rank.enter();
+    let is_whole = request.is_complete() && request.status().error == neutral::SUCCESS;
+    if !request.is_complete() {
+        request.cancel(&mut claim);
+    }
+    let is_over = request.is_complete();
+    request.release(&mut claim);
+    drop(claim);
+    if !is_over {
+        // Who is lost in the middle of a message never ends it: its memory stays.
+        core::mem::forget(list);
+        return Ok(None);
+    }
+    Ok(is_whole.then_some(list))
 }
 
 /// A name and a port, as the keeper is told them.
