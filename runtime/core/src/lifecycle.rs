@@ -33,6 +33,16 @@ pub fn meet_at_end(owner: Owner<'_>) {
     wait::until(owner, TheEnd, || node.all_done(rank));
 }
 
+/// Nobody waits for the rank at the end ([`meet_at_end`]) from now on: its last session is over. It may have others.
+pub fn leave_without_meeting(owner: Owner<'_>) {
+    owner.rank().mark_done();
+}
+
+/// The rank meets others at the end, whatever sessions it has had before.
+pub fn will_meet_at_end(owner: Owner<'_>) {
+    owner.rank().unmark_done();
+}
+
 /// Asks the launcher for more ranks, or something else, and waits for its answer.
 ///
 /// # Errors

@@ -39,7 +39,10 @@ pub use {
 };
 /// The beginning and the end of a rank, and changes of its policies.
 pub mod lifecycle {
-    pub use cohort_core::lifecycle::{abort_members, abort_with, ask, await_port, begin, end, meet_at_end, must_leave};
+    pub use cohort_core::lifecycle::{
+        abort_members, abort_with, ask, await_port, begin, end, leave_without_meeting, meet_at_end, must_leave,
+        will_meet_at_end,
+    };
     pub use cohort_progress::lifecycle::{exchange_policy, set_policy};
 }
 

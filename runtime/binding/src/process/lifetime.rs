@@ -65,13 +65,14 @@ impl Lifetime {
         *self.uses.lock() == 1
     }
 
-    /// Ends a use of MPI.
+    /// Ends a use of MPI. Nobody waits in `MPI_Finalize` for a process without one, which may never call that.
     pub fn leave(&self, owner: Owner<'static>) {
         let mut uses = self.uses.lock();
         *uses -= 1;
         if *uses == 0 {
             ports::end(owner.rank());
             lifecycle::end(owner);
+            lifecycle::leave_without_meeting(owner);
             owner.rank().boot().reach(Lifecycle::Finalized);
         }
     }

@@ -195,6 +195,13 @@ impl Node {
         }
     }
 
+    /// Counts one rank less that has come to its end.
+    pub(crate) fn count_back(&self, of: &Rank) {
+        let (done, _, _) = self.world_of(of);
+        done.fetch_sub(1, Ordering::AcqRel);
+        self.done.fetch_sub(1, Ordering::AcqRel);
+    }
+
     fn wake_all(&self) {
         (0..self.size()).for_each(|index| {
             self.rank(index).wake();

@@ -222,6 +222,13 @@ impl Rank {
         }
     }
 
+    /// Undoes [`Rank::mark_done`]: the rank needs others again.
+    pub(crate) fn unmark_done(&self) {
+        if self.is_done.swap(false, Ordering::Relaxed) {
+            self.node.count_back(self);
+        }
+    }
+
     /// The slot of the object layer. Owner only.
     #[inline]
     #[must_use]
