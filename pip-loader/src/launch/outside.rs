@@ -180,7 +180,7 @@ impl Outside {
             Errand::Publish | Errand::Unpublish => {
                 let (name, port) = text.split_once('\0').unwrap_or((text, ""));
                 let done = match request.errand {
-                    Errand::Publish => self.names.publish(name, port),
+                    Errand::Publish => self.names.publish(name, port, request.asker),
                     _ => {
                         self.names.unpublish(name);
                         Ok(())
@@ -193,6 +193,12 @@ impl Outside {
                 asked.answer(node, found.as_ref().map(|port| (0, port.as_str())).map_err(String::as_str));
             }
         }
+    }
+
+    /// A rank of this node, by its index, has failed, and the job goes on: what it has published ends with it. Before
+    /// others hear of the failure, who may publish the names then.
+    pub fn forget_names(&mut self, rank: u32) {
+        self.names.forget(rank);
     }
 
     /// A rank of this node, by its index, has failed, and the job goes on: other jobs are told.

@@ -235,12 +235,17 @@ impl Published {
                 (Done::Yes, nothing)
             }
             (Step::Forget, _) => {
-                let is_theirs = |place: &&mut Option<Name>| place.as_ref().is_some_and(|it| it.owner == word.from);
-                self.0.iter_mut().filter(is_theirs).for_each(|place| *place = None);
+                self.forget(|owner| owner == word.from);
                 (Done::Yes, nothing)
             }
             _ => (Done::No, nothing),
         }
+    }
+
+    /// Nothing is published any more that these have published.
+    fn forget(&mut self, is_theirs: impl Fn(Peer) -> bool) {
+        let theirs = self.0.iter_mut().filter(|place| place.as_ref().is_some_and(|it| is_theirs(it.owner)));
+        theirs.for_each(|place| *place = None);
     }
 }
 
@@ -296,8 +301,13 @@ fn answer(claim: &mut Claim<'_>, word: &Word) -> Result<(Done, Text), EngineErro
         }
         (None, step) => return Ok((if step == Step::Forget { Done::Yes } else { Done::No }, Text::of(&[]))),
     };
+    let node = claim.rank().node();
     // SAFETY: made above, never freed, and reached through the claim only.
-    Ok(unsafe { &mut *names.as_ptr() }.answer(word))
+    let names = unsafe { &mut *names.as_ptr() };
+    if node.failure_count() > 0 {
+        names.forget(|owner| node.has_failed(owner));
+    }
+    Ok(names.answer(word))
 }
 
 /// Opens a port of the claimed rank; false if there are too many.

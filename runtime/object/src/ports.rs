@@ -54,6 +54,8 @@ pub(crate) struct Knock {
     /// Of a caller of another node nobody is known yet.
     side: Side,
     caller: Caller,
+    /// Who has opened the port.
+    opener: LocalRank,
     answer: FutexOnce<Side>,
     state: AtomicU32,
 }
@@ -66,8 +68,8 @@ const TAKEN: u32 = 1;
 const OVER: u32 = 2;
 
 impl Knock {
-    const fn new(caller: Caller, side: Side) -> Self {
-        Self { side, caller, answer: FutexOnce::new(), state: AtomicU32::new(WAITS) }
+    const fn new(caller: Caller, opener: LocalRank, side: Side) -> Self {
+        Self { side, caller, opener, answer: FutexOnce::new(), state: AtomicU32::new(WAITS) }
     }
 
     /// The other side, once it has answered.
@@ -75,9 +77,9 @@ impl Knock {
         self.answer.get()
     }
 
-    /// Whether the port was closed before anybody took it.
-    pub(crate) fn is_over(&self) -> bool {
-        self.state.load(Ordering::Acquire) == OVER
+    /// Whether the port was closed before anybody took it, or ends now since its opener has failed.
+    pub(crate) fn is_over(&self, node: &Node) -> bool {
+        self.state.load(Ordering::Acquire) == OVER || node.has_failed(Peer::local(self.opener)) && self.give_up()
     }
 
     /// The caller gives up; `false` if somebody has taken it.
@@ -219,6 +221,12 @@ enum Place {
     Outside(u32, LocalRank, String),
 }
 
+/// Whether a rank of this node has not failed, and is not told to end: else nobody comes to a port of it, which it may
+/// have opened since, nor to anybody by its call.
+fn is_there(node: &Node, id: LocalRank) -> bool {
+    !lifecycle::must_leave(node.rank(id)) && !node.has_failed(Peer::local(id))
+}
+
 /// Which port a name stands for.
 fn place(node: &Node, ports: &Ports, name: &str) -> Outcome<Place> {
     let wrong = |why: &str| Error::new(neutral::ERR_PORT, format_args!("\"{name}\" is {why}"));
@@ -243,8 +251,7 @@ fn place(node: &Node, ports: &Ports, name: &str) -> Outcome<Place> {
     if let Some(Err(peer)) = opener {
         return Ok(Place::There(peer, number));
     }
-    // One that is told to end may have opened it since: nobody will accept there.
-    let is_open = ports.open.get(&number).is_some_and(|port| !lifecycle::must_leave(node.rank(port.owner)));
+    let is_open = ports.open.get(&number).is_some_and(|port| is_there(node, port.owner));
     if is_open { Ok(Place::Here(number)) } else { Err(wrong("not open any more")) }
 }
 
@@ -352,8 +359,8 @@ pub(crate) fn knock(rank: &Rank, name: &str, side: Side) -> Outcome<Arc<Knock>> 
     let node = rank.node();
     let (call, acceptors) = with(node, |ports| {
         let number = number(node, ports, name)?;
-        let call = Arc::new(Knock::new(Caller::Here(rank.id()), side));
         let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
+        let call = Arc::new(Knock::new(Caller::Here(rank.id()), port.owner, side));
         port.calls.push_back(call.clone());
         Ok::<_, Error>((call, core::mem::take(&mut port.acceptors)))
     })?;
@@ -399,10 +406,12 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
         };
         let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
         let nobody = || Side { members: Vec::new(), number: 0, occasion: 0 };
-        let theirs = came.drain(..).map(|(peer, serial)| Arc::new(Knock::new(Caller::There(peer, serial), nobody())));
+        let owner = port.owner;
+        let knock = |caller| Arc::new(Knock::new(caller, owner, nobody()));
+        let theirs = came.drain(..).map(|(peer, serial)| knock(Caller::There(peer, serial)));
         port.calls.extend(theirs);
         while let Some(call) = port.calls.pop_front() {
-            if matches!(call.caller, Caller::Here(caller) if lifecycle::must_leave(node.rank(caller))) {
+            if matches!(call.caller, Caller::Here(caller) if !is_there(node, caller)) {
                 continue;
             }
             let taken = call.state.compare_exchange(WAITS, TAKEN, Ordering::AcqRel, Ordering::Acquire);
@@ -429,35 +438,50 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
 pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
     let node = rank.node();
     OPENED.fetch_add(1, Ordering::AcqRel);
-    let is_new_here = with(node, |ports| {
-        let is_new = !ports.names.contains_key(name);
-        if is_new {
-            ports.names.insert(name.into(), Published { port: port.into(), owner: rank.id() });
+    with(node, |ports| {
+        forget_failed(node, ports, name);
+        if ports.names.contains_key(name) {
+            return Err(is_taken(name));
         }
-        is_new
-    });
-    let is_new = is_new_here
-        && match has_others(node) {
-            false => true,
-            true => {
-                with(node, |ports| ports.publishers.insert(rank.id()));
-                let told = remote::publish(rank, name, port);
-                if !matches!(told, Ok(true)) {
-                    with(node, |ports| ports.names.remove(name));
-                }
-                told?
-            }
-        };
-    match is_new {
-        true => {
-            if port.contains('@') {
-                let told = outside::run(rank, Errand::Publish, &both(name, port));
-                told.map_err(|why| blame(neutral::ERR_SERVICE, format_args!("{}", outside::reason(&why).as_str())))?;
-            }
-            Ok(())
-        }
-        false => Err(blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is published already"))),
+        ports.names.insert(name.into(), Published { port: port.into(), owner: rank.id() });
+        Ok(())
+    })?;
+    let told = publish_beyond(rank, name, port);
+    if told.is_err() {
+        with(node, |ports| ports.names.remove(name));
     }
+    told
+}
+
+/// Publishes a port of this node for other nodes and other jobs, or for none of them.
+fn publish_beyond(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
+    let node = rank.node();
+    if has_others(node) {
+        with(node, |ports| ports.publishers.insert(rank.id()));
+        if !remote::publish(rank, name, port)? {
+            return Err(is_taken(name));
+        }
+    }
+    if port.contains('@')
+        && let Err(why) = outside::run(rank, Errand::Publish, &both(name, port))
+    {
+        if has_others(node) {
+            remote::take_back(rank, Some((name, port)))?;
+        }
+        return Err(blame(neutral::ERR_SERVICE, format_args!("{}", outside::reason(&why).as_str())));
+    }
+    Ok(())
+}
+
+/// Takes a name back if the rank of this node that has published it has failed. Launchers have done so.
+fn forget_failed(node: &Node, ports: &mut Ports, name: &str) {
+    if ports.names.get(name).is_some_and(|known| node.has_failed(Peer::local(known.owner))) {
+        ports.names.remove(name);
+    }
+}
+
+fn is_taken(name: &str) -> Error {
+    blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is published already"))
 }
 
 /// A name and a port, as the launcher takes them.
@@ -476,7 +500,10 @@ fn has_others(node: &Node) -> bool {
 /// `MPI_ERR_NAME`
 pub fn lookup(rank: &Rank, name: &str) -> Outcome<String> {
     let node = rank.node();
-    let found = with(node, |ports| ports.names.get(name).map(|published| published.port.clone()));
+    let found = with(node, |ports| {
+        forget_failed(node, ports, name);
+        ports.names.get(name).map(|published| published.port.clone())
+    });
     let found = match has_others(node) && found.is_none() {
         true => remote::lookup(rank, name)?,
         false => found,

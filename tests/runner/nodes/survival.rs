@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("nodes/ranks of several nodes that die are survived".into(), ranks),
         trial("nodes/ranks of several nodes die at random times".into(), random),
+        trial("nodes/ports of a rank that has died".into(), ports),
         trial("nodes/ranks cannot survive each other over libfabric".into(), libfabric),
         trial("nodes/a node whose pip-exec is killed is survived".into(), killed),
         trial("nodes/a node that is stopped is survived, and ends when it goes on".into(), stopped),
@@ -29,6 +30,15 @@ fn ranks() -> Outcome {
         let job = hosts.pip_exec(ranks)?.args(["--on-failure", "continue"]).arg(&program).seconds(60);
         let ended = job.run()?.expect_code(0)?.expect_text("passed")?;
         ended.expect_text("killed by signal 9 (SIGKILL)")?.expect_text("ended with status 7")?;
+    }
+    Ok(())
+}
+
+fn ports() -> Outcome {
+    let program = programs::compile_as("nodes-survive-ports", &programs::source("survive_ports.c"), Abi::Mpi5, &[])?;
+    for ranks in ["2,2", "3,1", "1,3"] {
+        let job = Hosts::new(2)?.pip_exec(ranks)?.args(["--on-failure", "continue"]).arg(&program);
+        job.seconds(60).run()?.expect_code(0)?.expect_text("passed")?;
     }
     Ok(())
 }

@@ -188,6 +188,9 @@ impl Job<'_> {
 
     /// A rank of this node has failed, and others go on. Whether there are any.
     pub(super) fn lose_rank(&mut self, rank: usize) -> bool {
+        if let Some(outside) = &mut self.outside {
+            outside.forget_names(rank as u32);
+        }
         if !self.survives_nodes() {
             self.spawner.node.died(rank as u32);
             self.tell_other_jobs(rank);

@@ -24,7 +24,15 @@ type Since = (i64, i64);
 pub struct Names {
     folder: PathBuf,
     job: u64,
-    own: HashMap<String, Flock<File>>,
+    own: HashMap<String, Own>,
+}
+
+/// A name of this job.
+#[derive(Debug)]
+struct Own {
+    _file: Flock<File>,
+    /// The rank of this node that has published it.
+    owner: u32,
 }
 
 impl Names {
@@ -44,11 +52,11 @@ impl Names {
         self.folder.join(format!("{}.{:016x}", stem(name), self.job))
     }
 
-    /// Publishes a port.
+    /// Publishes a port for a rank of this node.
     ///
     /// # Errors
     /// The folder cannot be used, in words.
-    pub fn publish(&mut self, name: &str, port: &str) -> Result<(), String> {
+    pub fn publish(&mut self, name: &str, port: &str, owner: u32) -> Result<(), String> {
         own_folder(&self.folder)?;
         let path = self.path(name);
         let wrong = |error: &dyn std::fmt::Display| format!("{} cannot be written: {error}", path.display());
@@ -58,7 +66,7 @@ impl Names {
         let text = format!("{name}\0{port}");
         let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
         written.map_err(|error| wrong(&error))?;
-        self.own.insert(name.to_owned(), file);
+        self.own.insert(name.to_owned(), Own { _file: file, owner });
         Ok(())
     }
 
@@ -68,6 +76,13 @@ impl Names {
             // Who finds it left over removes it.
             let _ = fs::remove_file(self.path(name));
         }
+    }
+
+    /// Takes back what a rank of this node has published, which has failed.
+    pub fn forget(&mut self, rank: u32) {
+        let left: Vec<String> =
+            self.own.iter().filter(|(_, own)| own.owner == rank).map(|(name, _)| name.clone()).collect();
+        left.iter().for_each(|name| self.unpublish(name));
     }
 
     /// The port that another job has published.
@@ -166,15 +181,18 @@ mod tests {
         let job = |job| Names::new(folder.clone(), Place { job, node: 0 });
         let (mut one, two) = (job(1), job(2));
         assert!(two.find("ocean/0").is_err());
-        one.publish("ocean/0", "port 1").unwrap();
+        one.publish("ocean/0", "port 1", 0).unwrap();
         assert_eq!(two.find("ocean/0").unwrap(), "port 1");
         assert!(two.find("ocean%2f0").is_err() && two.find("ocean").is_err());
         let mut three = job(3);
-        three.publish("ocean/0", "port 3").unwrap();
+        three.publish("ocean/0", "port 3", 0).unwrap();
         let found = two.find("ocean/0").unwrap();
         assert!(found == "port 3" || found == "port 1", "both may be of one moment");
         three.unpublish("ocean/0");
         assert_eq!(two.find("ocean/0").unwrap(), "port 1");
+        one.publish("sea", "port 2", 1).unwrap();
+        one.forget(1);
+        assert!(two.find("sea").is_err() && two.find("ocean/0").is_ok());
         drop(one);
         assert!(two.find("ocean/0").unwrap_err().contains("ocean/0"));
         let _ = fs::remove_dir_all(&folder);

@@ -13,8 +13,8 @@ use crate::room::Room;
 use crate::{Outcome, blame};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::WorldRank;
 use cohort_base::spawn::Errand;
+use cohort_base::{Peer, WorldRank};
 use cohort_engine::Claim;
 use cohort_engine::lifecycle::await_port;
 use contacts::{CONTACT_MAX, Words};
@@ -52,7 +52,8 @@ impl Comm {
                 }
                 let (opener, at) = ports::own(self.rank, port)?;
                 let is_called = |claim: &mut Claim<'_>| {
-                    ports::calls() != seen || node.has_network() && is_knocked(claim, opener, at)
+                    let is_open = !node.has_failed(Peer::local(opener));
+                    !is_open || ports::calls() != seen || node.has_network() && is_knocked(claim, opener, at)
                 };
                 await_port(self.owner(), port, true, is_called);
             }
@@ -86,7 +87,7 @@ impl Comm {
                 return Ok((side.members, Drawn::told(side.number, side.occasion)));
             }
             let call = ports::knock(self.rank, port, Told { members: own, number: 0, occasion: 0 })?;
-            await_port(self.owner(), port, false, |_| call.answer().is_some() || call.is_over());
+            await_port(self.owner(), port, false, |_| call.answer().is_some() || call.is_over(self.rank.node()));
             match call.answer() {
                 Some(side) => Ok((side.members.clone(), Drawn::told(side.number, side.occasion))),
                 None => {

@@ -34,17 +34,18 @@ const ATTEMPTS: u32 = 4;
 /// Questions that ranks of this image have asked.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
-/// Works under the claim of a rank of this node, which may be another one's.
-pub(super) fn under_claim<R>(rank: &Rank, of: LocalRank, work: impl FnOnce(&mut Claim<'_>) -> R) -> R {
+/// Works under the claim of a rank of this node, which may be another one's; `None` if that has failed.
+pub(super) fn under_claim<R>(rank: &Rank, of: LocalRank, work: impl FnOnce(&mut Claim<'_>) -> R) -> Option<R> {
     if of == rank.id() {
-        return work(&mut rank.enter());
+        return Some(work(&mut rank.enter()));
     }
-    loop {
+    while !rank.node().has_failed(Peer::local(of)) {
         if let Some(mut claim) = rank.node().rank(of).try_steal(rank.id()) {
-            return work(&mut claim);
+            return Some(work(&mut claim));
         }
         rustix::thread::sched_yield();
     }
+    None
 }
 
 fn no_memory(_: EngineError) -> Error {
@@ -96,15 +97,16 @@ pub(super) fn answer(rank: &Rank, to: (Peer, u32), step: Step, value: u64) {
 /// Whoever has knocked from other nodes at a port of this rank of the node, since the last time: each one's leader, and
 /// the number of its question.
 pub(super) fn knocks(rank: &Rank, opener: LocalRank, port: u32) -> Vec<(Peer, u32)> {
-    under_claim(rank, opener, |claim| {
+    let taken = under_claim(rank, opener, |claim| {
         outside::look(claim);
         let is_wanted = |word: &Word| word.step == Step::Knock && word.port == port;
         core::iter::from_fn(|| calls::take(claim, is_wanted).map(|word| (word.from, word.serial))).collect()
-    })
+    });
+    taken.unwrap_or_default()
 }
 
-/// Whether somebody has knocked there, for a wait whose rank's claim this is. No, if it cannot be seen now: it is
-/// looked at again.
+/// Whether somebody has knocked there, for a wait whose rank's claim this is. Yes, if it cannot be seen now: the call
+/// looks again.
 pub(crate) fn is_knocked(claim: &mut Claim<'_>, opener: LocalRank, port: u32) -> bool {
     let is_wanted = |word: &Word| word.step == Step::Knock && word.port == port;
     let (rank, node) = (claim.rank().id(), claim.rank().node());
@@ -253,14 +255,16 @@ fn text_of(name: &str, port: Option<&str>) -> Outcome<Vec<u8>> {
     Ok(text)
 }
 
-/// Does at the keeper of names, the job's first rank, which is of this node, what a word asks for.
-fn keep(rank: &Rank, keeper: LocalRank, step: Step, text: &[u8]) -> Outcome<(Done, Vec<u8>)> {
-    under_claim(rank, keeper, |claim| {
+/// Does at the keeper of names, the job's first rank, which is of this node, what a word asks for; `None` if it has
+/// failed.
+fn keep(rank: &Rank, keeper: LocalRank, step: Step, text: &[u8]) -> Outcome<Option<(Done, Vec<u8>)>> {
+    let kept = under_claim(rank, keeper, |claim| {
         let word = Word::new(rank.peer(), step, 0).with_text(text);
         let mut port = [0; TEXT_MAX];
         let (done, length) = calls::register(claim, &word, &mut port).map_err(no_memory)?;
         Ok((done, Vec::from(&port[..length])))
-    })
+    });
+    kept.transpose()
 }
 
 /// Publishes a port of this node for the others; false if somebody has published the name.
@@ -271,12 +275,17 @@ pub(super) fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<bool> {
     let text = text_of(name, Some(port))?;
     let keeper = rank.node().peer(0);
     let done = match rank.node().local(keeper) {
-        Some(here) => keep(rank, here, Step::Publish, &text)?.0,
+        Some(here) => keep(rank, here, Step::Publish, &text)?.map(|(done, _)| done),
+        None => ask_keeper(rank, keeper, &text, Step::Publish, PUBLISH_TIME)?.map(|word| Done::of(word.value)),
+    };
+    let done = match done {
+        Some(done) => done,
+        None if rank.node().has_failed(keeper) => {
+            let what = format_args!("\"{name}\" cannot be published: rank 0, which keeps names, has failed");
+            return Err(blame(neutral::ERR_SERVICE, what));
+        }
         // Who does not answer in time has the word before any later question.
-        None => match ask_keeper(rank, keeper, &text, Step::Publish, PUBLISH_TIME)? {
-            Some(word) => Done::of(word.value),
-            None => Done::Yes,
-        },
+        None => Done::Yes,
     };
     if done == Done::Full {
         let what = format_args!(
@@ -296,15 +305,14 @@ pub(super) fn lookup(rank: &Rank, name: &str) -> Outcome<Option<String>> {
     let text = text_of(name, None)?;
     let keeper = rank.node().peer(0);
     for attempt in 0..ATTEMPTS {
-        let (done, port) = match rank.node().local(keeper) {
+        let answer = match rank.node().local(keeper) {
             Some(here) => keep(rank, here, Step::Lookup, &text)?,
-            None => match ask_keeper(rank, keeper, &text, Step::Lookup, LOOKUP_TIME)? {
-                Some(word) => (Done::of(word.value), Vec::from(word.text())),
-                None => {
-                    let what = format_args!("rank 0, which knows what is published, does not answer");
-                    return Err(blame(neutral::ERR_NAME, what));
-                }
-            },
+            None => ask_keeper(rank, keeper, &text, Step::Lookup, LOOKUP_TIME)?
+                .map(|word| (Done::of(word.value), Vec::from(word.text()))),
+        };
+        let Some((done, port)) = answer else {
+            let what = format_args!("rank 0, which knows what is published, does not answer");
+            return Err(blame(neutral::ERR_NAME, what));
         };
         if done == Done::Yes {
             // It is what a process of this build has published.
