@@ -26,7 +26,7 @@ use cohort_engine::Rank;
 use cohort_engine::coll::exchange::Channel;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, CommShared, Roster};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use spin::Mutex;
 
 mod council;
@@ -59,6 +59,9 @@ pub struct Comm {
     /// Number of the own group's collectives; `number` but for intercommunicators.
     local_number: AtomicU32,
     shared: AtomicPtr<CommShared>,
+    /// It is a nonblocking duplicate that has got no numbers: those that it has, and what members share, are its
+    /// parent's.
+    is_void: AtomicBool,
     is_inter: bool,
     /// Nonblocking and persistent collectives between the groups of an intercommunicator.
     begun: coll::Count,
@@ -119,6 +122,7 @@ impl Comm {
             group,
             local_number: AtomicU32::new(number),
             shared: AtomicPtr::new(core::ptr::from_ref(shared).cast_mut()),
+            is_void: AtomicBool::new(false),
             is_inter: false,
             begun: coll::Count::default(),
             agreements: AtomicU32::new(0),
@@ -350,6 +354,9 @@ impl Comm {
 
     /// Gives the communicator's resources back. Collective; the attributes were deleted before.
     pub fn release(&self) {
+        if self.is_void.load(Ordering::Relaxed) {
+            return;
+        }
         self.forget_remote();
         self.shared().leave(self.owner());
         let numbers = [self.local_number(), self.number()];

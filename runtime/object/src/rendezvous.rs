@@ -30,7 +30,7 @@ use cohort_engine::coll::Reduction;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::datatype::op::{Op, PredefinedOp};
 use cohort_engine::datatype::{Buffer, predefined, types};
-use cohort_engine::{Claim, Envelope, Node, Owner, Rank, RequestRef, SendMode, Source, Tag};
+use cohort_engine::{Claim, EngineError, Envelope, Node, Owner, Rank, RequestRef, SendMode, Source, Tag};
 use cohort_engine::{irecv, isend, recv, send};
 use core::ptr::NonNull;
 
@@ -284,12 +284,25 @@ impl Agreement {
         self.messages.iter().all(|message| message.is_complete())
     }
 
+    /// Whether its messages have come to a good end, once it is complete.
+    ///
+    /// # Errors
+    /// What has ended one of them: a member has failed, or the communicator was revoked.
+    pub(crate) fn came(&self) -> Outcome<()> {
+        let mut errors = self.messages.iter().map(|message| message.status().error);
+        match errors.find(|&error| error != neutral::SUCCESS) {
+            Some(error) => Err(EngineError::of_failure(error).map_or_else(|| error.into(), Error::from)),
+            None => Ok(()),
+        }
+    }
+
     /// The number, once it is complete.
     ///
     /// # Errors
     /// `MPI_ERR_INTERN` when two occasions of different members cannot be told apart, `MPI_ERR_OTHER` when no
-    /// number was left.
+    /// number was left; what has ended a message.
     pub fn number(&self) -> Outcome<u32> {
+        self.came()?;
         checked(self.words(), self.check, self.node)
     }
 

@@ -13,6 +13,7 @@ use cohort_base::Peer;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, Roster};
 use cohort_engine::{Claim, Node, Rank};
+use core::sync::atomic::Ordering;
 
 impl Comm {
     /// `MPI_Comm_dup` of the communicator with this handle; collective.
@@ -368,23 +369,33 @@ impl Numbering {
         }
     }
 
-    /// Gives the duplicate its numbers, which are there.
+    /// Gives the duplicate its numbers, which are there. Without them it is good for being freed.
     ///
     /// # Errors
     /// What another member lacks; of [`Agreement::number`].
     pub fn settle(&self, duplicate: &Comm) -> Outcome<()> {
+        let settled = self.try_to_settle(duplicate);
+        if settled.is_err() {
+            duplicate.is_void.store(true, Ordering::Relaxed);
+        }
+        settled
+    }
+
+    fn try_to_settle(&self, duplicate: &Comm) -> Outcome<()> {
         let agreed = |said: u32| match said {
             0 => Ok(()),
             said => Err(duplicate.refused(said.cast_signed())),
         };
         match self {
             Self::Within(vote) => {
+                vote.came()?;
                 let [number, said] = vote.words();
                 agreed(said)?;
                 duplicate.renumber(number, number);
             }
             Self::Between { number, local, votes } => {
                 for vote in votes {
+                    vote.came()?;
                     agreed(vote.words()[1])?;
                 }
                 duplicate.renumber(number.number()?, local.number()?);
