@@ -27,6 +27,9 @@ const OPEN_MAX: usize = 64;
 /// Words that may wait at a rank.
 const WORDS_MAX: usize = 256;
 
+/// Room among them that those who knock leave, for answers to the rank's own questions.
+const ANSWERS: usize = 16;
+
 /// Names that may be published at a time.
 pub const NAMES_MAX: usize = 256;
 
@@ -194,8 +197,10 @@ pub(crate) struct Calls {
 struct Published([Option<Name>; NAMES_MAX]);
 
 impl Calls {
+    /// `false` if there is no room for it.
     fn push(&mut self, word: Word) -> bool {
-        let place = self.words.iter_mut().find(|place| place.is_none());
+        let kept = if word.step == Step::Knock { ANSWERS } else { 0 };
+        let place = self.words.iter_mut().filter(|place| place.is_none()).nth(kept);
         self.next += 1;
         place.is_some_and(|place| {
             *place = Some((self.next, word));
@@ -456,13 +461,17 @@ mod tests {
     #[test]
     fn the_oldest_word_is_taken_first_and_too_many_are_refused() {
         let mut calls = no_calls();
-        for from in 0..WORDS_MAX as u32 {
+        let most = (WORDS_MAX - ANSWERS) as u32;
+        for from in 0..most {
             assert!(calls.push(word(from, Step::Knock, "")));
         }
         assert!(!calls.push(word(999, Step::Knock, "")));
+        // There is always room for an answer.
+        assert!((0..ANSWERS).all(|_| calls.push(word(0, Step::Accepted, ""))));
+        assert!((0..ANSWERS).all(|_| calls.take(|it| it.step == Step::Accepted).is_some()));
         assert_eq!(calls.take(|it| it.from.index() > 4).map(|it| it.from.index()), Some(5));
         assert!(calls.push(word(1000, Step::Knock, "")));
-        for from in (0..5).chain(6..WORDS_MAX as u32).chain([1000]) {
+        for from in (0..5).chain(6..most).chain([1000]) {
             assert_eq!(calls.take(|it| it.port == 3).map(|it| it.from.index()), Some(from));
         }
         assert!(calls.take(|_| true).is_none());
