@@ -2,7 +2,8 @@
    `all`: everything that a communicator of both can do. `turns`: clients in turn, of one rank each. `many`: the
    server keeps all clients and answers the last one first. `join`: by a socket; `mute`: by one whose other end
    stops. `parted CALL`, `ends WAY`: how one ends. `waits FILE`, `stops FILE`: a client that dies while it waits in
-   MPI_Comm_connect, before or after the server has accepted it, and another one. The port is published as "port of
+   MPI_Comm_connect, before or after the server has accepted it, and another one. `refused`: a name that cannot be
+   published. The port is published as "port of
    jobs", or stands in the environment as PORT. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -229,6 +230,22 @@ static void many(int clients) {
     }
 }
 
+/* The folder of names cannot be used: nobody finds the name, and the reason stays the same. */
+static void refused(void) {
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Open_port(MPI_INFO_NULL, port);
+    for (int turn = 0; turn < 2; turn++) {
+        char text[MPI_MAX_ERROR_STRING];
+        int class, length, code = MPI_Publish_name("refused", MPI_INFO_NULL, port);
+        MPI_Error_class(code, &class);
+        MPI_Error_string(code, text, &length);
+        CHECK(class == MPI_ERR_SERVICE && !strstr(text, "already"));
+        MPI_Error_class(MPI_Lookup_name("refused", MPI_INFO_NULL, port), &class);
+        CHECK(class == MPI_ERR_NAME);
+    }
+    MPI_Close_port(port);
+}
+
 static void join(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int line = socket(AF_UNIX, SOCK_STREAM, 0), got = -1;
@@ -294,16 +311,18 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     how = argv[1];
     serves = is(argv[2], "serve");
-    if (!is(how, "join") && !is(how, "mute")) find_port();
+    int meets = !is(how, "join") && !is(how, "mute") && !is(how, "refused");
+    if (meets) find_port();
     if (is(how, "all")) all(atoi(argv[3]));
     if (is(how, "turns")) turns(atoi(argv[3]));
     if (is(how, "many")) many(atoi(argv[3]));
     if (is(how, "join")) join(argv[3]);
     if (is(how, "mute")) mute();
+    if (is(how, "refused")) refused();
     if (is(how, "waits") || is(how, "stops")) vanish(argv[3], is(how, "stops"));
     if (is(how, "ends")) ends(argv[3], 0);
     if (is(how, "parted")) ends(argv[3], 1);
-    if (serves && rank == 0 && !is(how, "join") && !is(how, "mute")) {
+    if (serves && rank == 0 && meets) {
         MPI_Unpublish_name("port of jobs", MPI_INFO_NULL, port);
         MPI_Close_port(port);
     }

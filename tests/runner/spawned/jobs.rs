@@ -60,6 +60,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/two jobs: names of ports that lead nowhere".into(), wrong_names),
         trial("spawned/two jobs: strangers at the port".into(), strangers),
         trial("spawned/two jobs: COHORT_CONNECT=job".into(), own_job_only),
+        trial("spawned/two jobs: a name that cannot be published".into(), refused),
         trial("spawned/two jobs: one of them encrypts".into(), encrypted),
         trial("spawned/two jobs: MPI_Comm_join of what says no more".into(), mute),
         trial("spawned/two jobs: who accepts has not hung".into(), waits),
@@ -229,6 +230,11 @@ fn own_job_only() -> Outcome {
     let server = job("1", Abi::Mpi5, "turns", "serve", "1")?.env("COHORT_CONNECT", "job");
     let ended = server.env("COHORT_DEADLOCK", "end").env("COHORT_DEADLOCK_AFTER", "0.5").run()?;
     ended.expect_code(35)?.expect_text("MPI_Comm_accept").map(drop)
+}
+
+fn refused() -> Outcome {
+    let server = job("1", Abi::Mpi5, "refused", "serve", "")?.env("COHORT_CONNECT_NAMES", "/proc/none");
+    server.run()?.expect_code(0)?.expect_text("passed").map(drop)
 }
 
 /// What the user wants encrypted does not travel in clear text.
