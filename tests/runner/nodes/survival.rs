@@ -12,6 +12,7 @@ use std::path::PathBuf;
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("nodes/ranks of several nodes that die are survived".into(), ranks),
+        trial("nodes/parts of a communicator on several nodes are told apart after a failure".into(), parts),
         trial("nodes/ranks of several nodes die at random times".into(), random),
         trial("nodes/ports of a rank that has died".into(), ports),
         trial("nodes/ranks cannot survive each other over libfabric".into(), libfabric),
@@ -39,6 +40,17 @@ fn ports() -> Outcome {
     for ranks in ["2,2", "3,1", "1,3"] {
         let job = Hosts::new(2)?.pip_exec(ranks)?.args(["--on-failure", "continue"]).arg(&program);
         job.seconds(60).run()?.expect_code(0)?.expect_text("passed")?;
+    }
+    Ok(())
+}
+
+/// Who revokes, dies or agrees in one part is nothing to the others.
+fn parts() -> Outcome {
+    let program = programs::compile_as("nodes-survive-parts", &programs::source("survive_parts.c"), Abi::Mpi5, &[])?;
+    for (nodes, ranks) in [(2, "2,2"), (3, "1,1,2")] {
+        let hosts = Hosts::new(nodes)?;
+        let job = hosts.pip_exec(ranks)?.args(["--on-failure", "continue"]).arg(&program).seconds(60);
+        job.run()?.expect_code(0)?.expect_text("passed")?.expect_text("killed by signal 9 (SIGKILL)")?;
     }
     Ok(())
 }

@@ -111,9 +111,10 @@ impl Comm {
                 let color = me.map_or(neutral::UNDEFINED, |_| 0);
                 self.split(color, me.unwrap_or(0) as i32, room)?
             }
-            // Members may give groups that are disjoint. These may all use one number.
+            // Members may give groups that are disjoint.
             false => {
-                let numbers = self.numbers(false, room.if_needed(group.me().is_some()))?;
+                let first = group.me().filter(|_| inside).and_then(|_| self.group.rank_of(group.members()[0]));
+                let numbers = self.numbers_of_part([first, None], room.if_needed(group.me().is_some()))?;
                 let make = |_| {
                     let group = group.clone().with_session(self.group.session());
                     Self::new(self.rank, numbers.number, group, self.inherited())
@@ -151,8 +152,15 @@ impl Comm {
     /// # Errors
     /// Of the collectives inside.
     pub fn split(&self, color: i32, key: i32, room: Room) -> Outcome<Option<Self>> {
-        // Groups of different colors have no common member, and may all use the same numbers.
-        let numbers = self.numbers(false, room.if_needed(color != neutral::UNDEFINED))?;
+        let room = room.if_needed(color != neutral::UNDEFINED);
+        if self.rank.node().survives() {
+            let (ours, theirs) = self.meet([color, key])?;
+            let first = |wishes| with_color(wishes, color).first().map(|&member| member as u32);
+            let firsts = if color == neutral::UNDEFINED { [None; 2] } else { [first(&ours), first(&theirs)] };
+            let numbers = self.numbers_of_part(firsts, room)?;
+            return Ok(self.part(&ours, &theirs, &numbers));
+        }
+        let numbers = self.numbers(false, room)?;
         if self.is_inter {
             let (ours, theirs) = self.meet([color, key])?;
             return Ok(self.part(&ours, &theirs, &numbers));
@@ -203,11 +211,23 @@ impl Comm {
     /// # Errors
     /// `MPI_ERR_OTHER` when somebody failed or has no handle left, or a leader's node no number; `MPI_ERR_NO_MEM`.
     pub(super) fn numbers(&self, failed: bool, room: Room) -> Outcome<Numbers> {
+        self.agreed_numbers(said(failed, room), None)
+    }
+
+    /// Fresh numbers for one of several disjoint parts of this communicator, of which the caller knows the first member
+    /// of each group. Collective over all. Parts have no common member, and may all use the same numbers; but what
+    /// members that survive each other revoke, give up and agree on is known by the number alone.
+    fn numbers_of_part(&self, firsts: Firsts, room: Room) -> Outcome<Numbers> {
+        self.agreed_numbers(room.word(), Some(firsts).filter(|_| self.rank.node().survives()))
+    }
+
+    /// Numbers for a part with these first members, or the same for all.
+    fn agreed_numbers(&self, said: i32, firsts: Option<Firsts>) -> Outcome<Numbers> {
         if !self.is_of_several_jobs() {
-            return self.drawn_numbers(failed, room).map(|(numbers, _)| numbers);
+            return self.drawn_numbers(said, firsts).map(|(numbers, _)| numbers);
         }
         loop {
-            let (mut numbers, occasion) = self.drawn_numbers(failed, room)?;
+            let (mut numbers, occasion) = self.drawn_numbers(said, firsts)?;
             let held = Reserved::new(self.rank.node(), [numbers.number, numbers.local], occasion);
             let ([lacks], theirs) = self.largest([i32::from(held.is_none())])?;
             if lacks == 0 && theirs.is_none_or(|[lacks]| lacks == 0) {
@@ -218,9 +238,9 @@ impl Comm {
     }
 
     /// Numbers that may be in use, if members are of several jobs, and what tells those who get them from others.
-    fn drawn_numbers(&self, failed: bool, room: Room) -> Outcome<(Numbers, u32)> {
-        let mut mine = [said(failed, room), 0, 0, 0];
-        if self.me == 0 {
+    fn drawn_numbers(&self, said: i32, firsts: Option<Firsts>) -> Outcome<(Numbers, u32)> {
+        let mut mine = [said, 0, 0, 0];
+        if firsts.map_or(Some(0), |[first, _]| first) == Some(self.me) {
             mine[3] = outside::occasion(self.rank).cast_signed();
             let local = if self.is_inter { self.draw_for_own() } else { Some(0) };
             match self.draw().zip(local) {
@@ -228,8 +248,13 @@ impl Comm {
                 None => mine[0] = SHORT,
             }
         }
-        let (ours, theirs) = self.largest(mine)?;
-        let theirs = theirs.unwrap_or_default();
+        let (ours, theirs) = match firsts {
+            None => self.largest(mine).map(|(ours, theirs)| (ours, theirs.unwrap_or_default()))?,
+            Some(firsts) => {
+                let (ours, theirs) = self.meet(mine)?;
+                (told_by(firsts[0], &ours), told_by(firsts[1], &theirs))
+            }
+        };
         match ours[0].max(theirs[0]) {
             0 => {
                 let numbers = Numbers { number: ours[1].max(theirs[1]) as u32, local: ours[2] as u32, held: None };
@@ -300,6 +325,17 @@ const SHORT: i32 = 9;
 /// What a member says: that it has failed, what it lacks, or 0.
 fn said(failed: bool, room: Room) -> i32 {
     if failed { FAILED } else { room.word() }
+}
+
+/// The first member of a part of a communicator in the own group, and in the other group of an intercommunicator, if it
+/// has any.
+type Firsts = [Option<u32>; 2];
+
+/// The words of the first member of a part, with the largest of what all members of the group have [said] in front.
+fn told_by(first: Option<u32>, all: &[[i32; 4]]) -> [i32; 4] {
+    let [_, drawn @ ..] = first.map_or([0; 4], |first| all[first as usize]);
+    let said = all.iter().map(|words| words[0]).max().unwrap_or(0);
+    [said, drawn[0], drawn[1], drawn[2]]
 }
 
 /// Numbers of communicators of several jobs, which nobody else at this node gets as long as it is there.
