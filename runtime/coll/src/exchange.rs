@@ -4,7 +4,8 @@
 //! The messages travel in the communicator's collective context. Members call collectives in the
 //! same order and messages between two processes do not overtake each other, so messages of
 //! different calls need no different tags. Tags are negative here; nonnegative ones in this
-//! context belong to the construction of communicators (`MPI_Comm_create_group`).
+//! context belong to the construction of communicators (`MPI_Comm_create_group`, the leaders of
+//! `MPI_Intercomm_create`), which goes on when a collective has failed.
 
 use super::schedule::Message;
 use alloc::vec::Vec;
@@ -23,7 +24,7 @@ use cohort_p2p::{irecv, isend};
 pub struct Outgoing<'a> {
     /// The receiver.
     pub to: Peer,
-    /// Tells messages of one call between the same processes apart; negative.
+    /// Tells messages of one call between the same processes apart; negative in a collective.
     pub tag: i32,
     /// The data.
     pub data: Buffer<'a>,
@@ -79,19 +80,25 @@ impl Channel<'_> {
         incoming: impl IntoIterator<Item = Incoming<'d>>,
         requests: &mut Vec<RequestRef>,
     ) -> Result<(), EngineError> {
-        may_communicate(self.owner.rank(), self.context)?;
+        let state = may_communicate(self.owner.rank(), self.context);
+        if state == Err(EngineError::Revoked) {
+            return state;
+        }
+        let may = |tag: i32| if tag < 0 { state } else { Ok(()) };
         let mut keep = |request| {
             requests.try_reserve(1).map_err(|_| EngineError::OutOfMemory)?;
             requests.push(request);
             Ok(())
         };
         for message in incoming {
+            may(message.tag)?;
             let claim = &mut self.owner.rank().enter();
             let from = Source::Rank { peer: message.from, comm_rank: message.member as i32 };
             let tag = Tag::Is(message.tag);
             keep(irecv(claim, message.data, from, self.context, tag)?)?;
         }
         for message in outgoing {
+            may(message.tag)?;
             let claim = &mut self.owner.rank().enter();
             let envelope = Envelope { context: self.context, source: self.me as i32, tag: message.tag };
             let (to, mode) = (message.to, SendMode::Standard);

@@ -30,8 +30,9 @@ use cohort_engine::coll::Reduction;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::datatype::op::{Op, PredefinedOp};
 use cohort_engine::datatype::{Buffer, predefined, types};
-use cohort_engine::{Claim, EngineError, Envelope, Node, Owner, Rank, RequestRef, SendMode, Source, Tag};
-use cohort_engine::{irecv, isend, recv, send};
+use cohort_engine::wait::{progress, until_claimed};
+use cohort_engine::{Claim, EngineError, Envelope, Node, Owner, Rank, RequestRef, SendMode, Source, Status, Tag};
+use cohort_engine::{irecv, isend, send};
 use core::ptr::NonNull;
 
 /// What the members of a new communicator have in common before they have a number.
@@ -95,10 +96,8 @@ pub fn number(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outc
     let me = me.ok_or(neutral::ERR_GROUP)?;
     let drawn = if me == 0 { drawn_for(rank, members) } else { None };
     let (tag, check) = occasion.signs(node);
-    let message = Telling { owner: owner_of(rank), context: CONTEXT, tag };
-    let name = names(node, members);
-    let told = message.pass_on([drawn.unwrap_or(0), check], me as u32, members, name)?;
-    checked(told, check, node)
+    let telling = Telling { owner: owner_of(rank), context: CONTEXT, tag, me, members, name: names(node, members) };
+    checked(telling.pass_on(Ok([drawn.unwrap_or(0), check]))?, check, node)
 }
 
 /// What envelopes call these processes, the same at all of them: their numbers in the job if they are of one.
@@ -124,46 +123,115 @@ fn checked([number, check]: [u32; 2], expected: u32, node: &Node) -> Outcome<u32
     }
 }
 
-/// Messages that bring words from the first of some processes to all of them, along a binomial tree.
-pub(crate) struct Telling<'a> {
+/// Messages by which some processes hear words of the first of them, along a binomial tree, or that this cannot be: all
+/// of them come to an end, also when some fail.
+pub(crate) struct Telling<'a, F> {
     pub(crate) owner: Owner<'a>,
     pub(crate) context: u32,
     pub(crate) tag: i32,
+    /// The caller's place among the processes.
+    pub(crate) me: usize,
+    pub(crate) members: &'a [Peer],
+    /// What envelopes call a process.
+    pub(crate) name: F,
 }
 
-impl Telling<'_> {
-    /// The words of the first of `members`, of whom the caller is number `me`. `name` is what envelopes call a
-    /// member. Collective over them.
+/// Words of the first process.
+type Words = [u32; 2];
+
+impl<F: Fn(Peer) -> i32> Telling<'_, F> {
+    /// The largest of what the processes say, for the first one; for the others of a part of them. Before
+    /// [`Telling::pass_on`], by all.
     ///
     /// # Errors
-    /// `MPI_ERR_NO_MEM`.
-    pub(crate) fn pass_on<const N: usize>(
-        &self,
-        mut words: [u32; N],
-        me: u32,
-        members: &[Peer],
-        name: impl Fn(Peer) -> i32,
-    ) -> Outcome<[u32; N]> {
-        let (me, size) = (me as usize, members.len());
-        // SAFETY: the words outlive the calls below.
-        let data = unsafe { Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(&words) as u64) };
-        let mut bit = size.next_power_of_two();
-        if me != 0 {
-            bit = me & me.wrapping_neg();
-            let peer = members[me - bit];
-            let comm_rank = name(peer);
-            let from = Source::Rank { peer, comm_rank };
-            recv(self.owner, data, from, self.context, Tag::Is(self.tag)).map_err(|_| neutral::ERR_NO_MEM)?;
+    /// Of a process of that part, or of its messages.
+    pub(crate) fn largest(&self, mine: u32) -> Outcome<u32> {
+        let mut told = Ok(mine);
+        for child in self.children().rev() {
+            let theirs = self.hear(child);
+            told = told.and_then(|most| theirs.map(|[theirs, _]| most.max(theirs)));
         }
-        let envelope = Envelope { context: self.context, source: name(members[me]), tag: self.tag };
-        while bit > 1 {
-            bit /= 2;
-            if let Some(&to) = members.get(me + bit) {
-                send(self.owner, data, to, envelope, SendMode::Standard).map_err(|_| neutral::ERR_NO_MEM)?;
-            }
+        if let Some(parent) = self.parent() {
+            // One that has failed is noticed when it is to answer.
+            let _ = self.tell(parent, &told.clone().map(|most| [most, 0]));
         }
-        Ok(words)
+        told
     }
+
+    /// What the first process gives, for all of them.
+    ///
+    /// # Errors
+    /// What it gives; else of the messages.
+    pub(crate) fn pass_on(&self, mine: Outcome<Words>) -> Outcome<Words> {
+        let told = self.parent().map_or(mine, |parent| self.hear(parent));
+        let mut outcome = told.clone();
+        for child in self.children() {
+            let sent = self.tell(child, &told);
+            outcome = outcome.and_then(|words| sent.map(|()| words));
+        }
+        outcome
+    }
+
+    /// Whom it hears from.
+    fn parent(&self) -> Option<Peer> {
+        (self.me != 0).then(|| self.members[self.me - lowest_bit(self.me)])
+    }
+
+    /// Whom it tells, the one with the most others behind it first.
+    fn children(&self) -> impl DoubleEndedIterator<Item = Peer> {
+        let end = if self.me == 0 { self.members.len().next_power_of_two() } else { lowest_bit(self.me) };
+        (0..end.trailing_zeros()).rev().filter_map(|bit| self.members.get(self.me + (1 << bit)).copied())
+    }
+
+    fn tell(&self, to: Peer, told: &Outcome<Words>) -> Outcome<()> {
+        let (failure, [first, second]) = match told {
+            Ok(words) => (neutral::SUCCESS, *words),
+            Err(error) => (error.code(), [0; 2]),
+        };
+        let mut words = [failure.cast_unsigned(), first, second];
+        // SAFETY: the words outlive the call.
+        let data = unsafe { Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(&words) as u64) };
+        let source = (self.name)(self.members[self.me]);
+        let envelope = Envelope { context: self.context, source, tag: self.tag };
+        Ok(send(self.owner, data, to, envelope, SendMode::Standard)?)
+    }
+
+    fn hear(&self, peer: Peer) -> Outcome<Words> {
+        let mut words = Box::new([0_u32; 3]);
+        // SAFETY: the box stays until the receive is over, or for ever.
+        let room = unsafe { Buffer::of_bytes((&raw mut *words).cast(), size_of::<[u32; 3]>() as u64) };
+        let rank = self.owner.rank();
+        let from = Source::Rank { peer, comm_rank: (self.name)(peer) };
+        let mut claim = rank.enter();
+        let request = irecv(&mut claim, room, from, self.context, Tag::Is(self.tag))?;
+        let is_over = |_: &mut Claim<'_>| request.is_complete() || rank.node().has_failed(peer);
+        claim = until_claimed(self.owner, claim, &request, is_over);
+        if !request.is_complete() {
+            // Whatever it had sent before is taken.
+            drop(claim);
+            progress(self.owner);
+            claim = rank.enter();
+            request.cancel(&mut claim);
+        }
+        let status = request.is_complete().then(|| request.status());
+        request.release(&mut claim);
+        let Some(Status { error, cancelled, .. }) = status else {
+            // The dead never end what they have begun to send.
+            Box::leak(words);
+            return Err(neutral::MPIX_ERR_PROC_FAILED.into());
+        };
+        let [said, first, second] = *words;
+        match [error, said.cast_signed()] {
+            _ if cancelled => Err(neutral::MPIX_ERR_PROC_FAILED.into()),
+            [neutral::SUCCESS, neutral::SUCCESS] => Ok([first, second]),
+            [neutral::SUCCESS, class] | [class, _] => Err(class.into()),
+        }
+    }
+}
+
+/// How many processes hear words through one at this place, with itself.
+fn lowest_bit(place: usize) -> usize {
+    place & place.wrapping_neg()
 }
 
 /// Begins to agree on that number.

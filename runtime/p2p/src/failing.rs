@@ -79,7 +79,7 @@ fn fail_receives(claim: &mut Claim<'_>) {
             count < BATCH
         });
         for (receive, error) in found.into_iter().flatten() {
-            if error == EngineError::Failed && is_of_collective(&receive.want) {
+            if error == EngineError::Failed && is_collective(&receive.want.envelope) {
                 close(claim.rank().node(), claim.rank().id(), receive.want.envelope.context);
             }
             unpost_receive(claim, receive);
@@ -95,18 +95,23 @@ fn fail_receives(claim: &mut Claim<'_>) {
 pub(crate) fn verdict_of(node: &'static Node, rank: LocalRank, want: &Want) -> Verdict {
     let is_any = want.shape.index() & Shape::ANY_SOURCE.index() != 0;
     let source = (!is_any).then_some(want.envelope.source);
-    node.judge(node.rank(rank), want.envelope.context, source)
+    node.judge(node.rank(rank), door(&want.envelope), source)
 }
 
-/// Whether a receive is part of a collective: those of programs have tags that are not negative.
-fn is_of_collective(want: &Want) -> bool {
-    is_collective(&want.envelope) && want.shape.index() & Shape::ANY_TAG.index() == 0
-}
-
+/// Whether a message is part of a collective: those of programs, and those that only some members exchange to make a
+/// communicator, have tags that are not negative. So has what a receive leaves open.
 pub(crate) fn is_collective(envelope: &Envelope) -> bool {
-    const INTERNAL: u32 = 4;
-    envelope.context >= INTERNAL && (envelope.context % 2 == 1 || envelope.tag < 0)
-        || envelope.context % 2 == 1 && envelope.context < 2
+    const INTERNAL: core::ops::Range<u32> = 2..4;
+    envelope.tag < 0 && !INTERNAL.contains(&envelope.context)
+}
+
+/// The context that is closed when a message cannot be. Those that make a communicator travel in that of collectives,
+/// but only a revocation ends them.
+pub(crate) fn door(envelope: &Envelope) -> u32 {
+    match envelope.tag < 0 {
+        true => envelope.context,
+        false => envelope.context & !1,
+    }
 }
 
 /// Closes a context, whose collectives cannot come to their end any more. If it is that of a group of an
@@ -129,7 +134,7 @@ fn fail_sends(claim: &mut Claim<'_>) {
             leave_offers(claim, send);
             continue;
         }
-        let Envelope { context, source: to, .. } = send.want.envelope;
+        let (to, context) = (send.want.envelope.source, door(&send.want.envelope));
         let is_dead = node.has_failed(Peer::local(to as LocalRank));
         if !is_dead && !node.is_closed(context) {
             continue;
@@ -182,8 +187,8 @@ fn drop_waiting(claim: &mut Claim<'_>) {
 #[cold]
 pub(crate) fn may_send(claim: &Claim<'_>, to: Peer, envelope: &Envelope) -> Result<(), EngineError> {
     let (node, rank) = (claim.rank().node(), claim.rank().id());
-    if node.is_closed(envelope.context) {
-        return Err(closed_error(node, envelope.context));
+    if node.is_closed(door(envelope)) {
+        return Err(closed_error(node, door(envelope)));
     }
     if !node.has_failed(to) {
         return Ok(());

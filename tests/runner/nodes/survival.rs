@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("nodes/ranks of several nodes that die are survived".into(), ranks),
         trial("nodes/parts of a communicator on several nodes are told apart after a failure".into(), parts),
+        trial("nodes/communicators of groups are made without the dead of other nodes".into(), groups),
         trial("nodes/ranks of several nodes die at random times".into(), random),
         trial("nodes/ports of a rank that has died".into(), ports),
         trial("nodes/ranks cannot survive each other over libfabric".into(), libfabric),
@@ -46,7 +47,17 @@ fn ports() -> Outcome {
 
 /// Who revokes, dies or agrees in one part is nothing to the others.
 fn parts() -> Outcome {
-    let program = programs::compile_as("nodes-survive-parts", &programs::source("survive_parts.c"), Abi::Mpi5, &[])?;
+    four("nodes-survive-parts", "survive_parts.c")
+}
+
+/// Members hear of the dead wherever these are in the tree by which they agree.
+fn groups() -> Outcome {
+    four("nodes-survive-group", "survive_group.c")
+}
+
+/// Four ranks on two and three nodes, one of which dies.
+fn four(name: &str, source: &str) -> Outcome {
+    let program = programs::compile_as(name, &programs::source(source), Abi::Mpi5, &[])?;
     for (nodes, ranks) in [(2, "2,2"), (3, "1,1,2")] {
         let hosts = Hosts::new(nodes)?;
         let job = hosts.pip_exec(ranks)?.args(["--on-failure", "continue"]).arg(&program).seconds(60);

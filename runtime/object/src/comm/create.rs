@@ -125,24 +125,32 @@ impl Comm {
         if inside { Ok(made) } else { Err(neutral::ERR_GROUP.into()) }
     }
 
-    /// `MPI_Comm_create_group`; collective over `group`, of which the caller is a member. Its
-    /// messages travel in the collective context, which has no others.
+    /// `MPI_Comm_create_group`; collective over `group`, of which the caller is a member. Its messages travel in the
+    /// collective context with tags that collectives do not have, and which a collective that fails leaves open: this
+    /// is a way to go on without the dead.
     ///
     /// # Errors
-    /// `MPI_ERR_GROUP` unless the group is a part of this communicator's.
+    /// `MPI_ERR_GROUP` unless the group is a part of this communicator's; what a member lacks; of messages.
     pub fn create_group(&self, group: &Group, tag: i32, room: Room) -> Outcome<Self> {
         if !group.is_part_of(&self.group) {
             return Err(neutral::ERR_GROUP.into());
         }
-        let me = group.me().ok_or(neutral::ERR_GROUP)?;
-        let message = Telling { owner: self.owner(), context: self.number() * 2 + 1, tag };
-        let drawn = if me == 0 { self.draw() } else { None };
+        if self.is_revoked() {
+            return Err(neutral::MPIX_ERR_REVOKED.into());
+        }
+        let me = group.me().ok_or(neutral::ERR_GROUP)? as usize;
         // As in messages of the communicator: sources by their rank in it.
-        let rank_here = |member| self.group.rank_of(member).map_or(0, |rank| rank as i32);
-        let [number] = message.pass_on([drawn.unwrap_or(0)], me, group.members(), rank_here)?;
-        match number {
-            0 => Err(exhausted(self.rank.node())),
-            number => Self::new(self.rank, number, group.clone(), self.inherited()).if_all_have(room),
+        let name = |member| self.group.rank_of(member).map_or(0, |rank| rank as i32);
+        let (owner, context, members) = (self.owner(), self.number() * 2 + 1, group.members());
+        let telling = Telling { owner, context, tag, me, members, name };
+        let said = telling.largest(room.word().cast_unsigned());
+        let drawn = said.map(|said| match said {
+            0 if me == 0 => self.draw().map_or([0, SHORT.cast_unsigned()], |number| [number, 0]),
+            said => [0, said],
+        });
+        match telling.pass_on(drawn)? {
+            [number, 0] => Ok(Self::new(self.rank, number, group.clone(), self.inherited())),
+            [_, said] => Err(self.refused(said.cast_signed())),
         }
     }
 

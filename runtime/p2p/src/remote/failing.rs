@@ -12,7 +12,7 @@ use super::arrival::{Arrival, Data, Inbound};
 use super::outbound::{IN_SENDS, Outbound, Stage};
 use super::{Remote, early};
 use crate::P2p;
-use crate::failing::{close, closed_error, failed, is_collective};
+use crate::failing::{close, closed_error, door, failed, is_collective};
 use crate::operation::Operation;
 use cohort_alloc::Heap;
 use cohort_core::claim::Claim;
@@ -89,7 +89,7 @@ fn reason(claim: &Claim<'_>, send: &Outbound) -> Option<EngineError> {
         }
         return Some(EngineError::Failed);
     }
-    node.is_closed(envelope.context).then(|| closed_error(node, envelope.context))
+    node.is_closed(door(&envelope)).then(|| closed_error(node, door(&envelope)))
 }
 
 /// Fails sends in a stage that nobody will take. Whether there were any.
