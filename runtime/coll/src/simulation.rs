@@ -62,7 +62,8 @@ pub fn play(rank: &Rank, nodes: usize, operation: SimulatedOperation) -> Result<
 
 /// The steps of one node's leader.
 fn schedule(rank: &Rank, group: Subgroup<'_>, operation: SimulatedOperation) -> Result<Vec<Move>, EngineError> {
-    let endpoint = Endpoint { rank, context: 1, me: group.me as u32, tag: 0, members: MemberList::Borrowed(&[]) };
+    let endpoint =
+        Endpoint { rank, context: 1, me: group.me as u32, tag: 0, members: MemberList::Borrowed(&[]), theirs: 0..0 };
     // SAFETY: a simulation looks at lengths only, never at the data.
     let buffer = |bytes| unsafe { Buffer::of_bytes(core::ptr::null_mut(), bytes) };
     let call = match operation {

@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/ranks of several nodes that die are survived".into(), ranks),
         trial("nodes/parts of a communicator on several nodes are told apart after a failure".into(), parts),
         trial("nodes/communicators of groups are made without the dead of other nodes".into(), groups),
+        trial("nodes/collectives between groups end with a dead member on another node".into(), between),
         trial("nodes/ranks of several nodes die at random times".into(), random),
         trial("nodes/ports of a rank that has died".into(), ports),
         trial("nodes/ranks cannot survive each other over libfabric".into(), libfabric),
@@ -53,6 +54,11 @@ fn parts() -> Outcome {
 /// Members hear of the dead wherever these are in the tree by which they agree.
 fn groups() -> Outcome {
     four("nodes-survive-group", "survive_group.c")
+}
+
+/// Blocking, nonblocking and persistent ones.
+fn between() -> Outcome {
+    four("nodes-survive-inter", "survive_inter.c")
 }
 
 /// Four ranks on two and three nodes, one of which dies.

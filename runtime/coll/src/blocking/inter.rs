@@ -98,6 +98,10 @@ impl Intergroup<'_> {
                 if self.leads() {
                     let message = self.from(root as usize, data);
                     received = self.channel.exchange([], [message]);
+                    if received.is_err_and(|error| error.as_failure().is_some()) {
+                        // There is no data: the others hear of the failure, too.
+                        return received;
+                    }
                 }
                 received.and(bcast(&self.local, data, 0))
             }

@@ -27,6 +27,7 @@ pub(crate) fn endpoint<'a>(group: &Caller<'a>) -> Endpoint<'a> {
         me: group.me,
         tag: FIRST - group.label.number(),
         members: MemberList::Borrowed(group.world),
+        theirs: 0..0,
     }
 }
 

@@ -6,6 +6,7 @@ use super::node_map::NodeMap;
 use super::roster::Roster;
 use crate::Coll;
 use crate::args::Label;
+use crate::schedule::rank_in_own_group;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -301,10 +302,17 @@ pub(crate) fn judge(rank: &Rank, context: u32, source: Option<i32>) -> Verdict {
     }
     let place = |peer: &Peer| node.failure_of(*peer);
     match source {
-        Some(source) => match roster.peers().get(source as usize).and_then(place) {
-            Some(_) => Verdict::Failed,
-            None => Verdict::Fine,
-        },
+        Some(source) => {
+            let (roster, source) = match rank_in_own_group(source) {
+                // SAFETY: parts in the table are there, and an intercommunicator ends before its own group's part.
+                Some(own) => (unsafe { &part.as_ref().roster }, own),
+                None => (roster, source),
+            };
+            match roster.peers().get(source as usize).and_then(place) {
+                Some(_) => Verdict::Failed,
+                None => Verdict::Fine,
+            }
+        }
         None => {
             // SAFETY: parts in the table are there, and an intercommunicator ends before its own group's part.
             let acknowledged = unsafe { part.as_ref() }.acknowledged.load(Ordering::Relaxed);

@@ -119,7 +119,9 @@ impl Operation {
 
     /// Whose messages they are: those of member `me`, which is `rank`.
     pub(crate) fn endpoint(&self, rank: &'static Rank, me: u32) -> Endpoint<'static> {
-        Endpoint { rank, context: self.context, me, tag: self.tag, members: MemberList::Shared(self.members.clone()) }
+        let theirs = self.sides.as_ref().map_or(0..0, |sides| sides.theirs.clone());
+        let members = MemberList::Shared(self.members.clone());
+        Endpoint { rank, context: self.context, me, tag: self.tag, members, theirs }
     }
 }
 

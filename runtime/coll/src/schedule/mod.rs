@@ -19,4 +19,4 @@ mod steps;
 pub(crate) use calls::Calls;
 pub(crate) use message::{Message, Told};
 pub(crate) use running::{Running, ScheduleRef, Schedules, is_under_way, next, next_private, schedules};
-pub(crate) use steps::{Bundled, Endpoint, LANES, MemberList, Schedule, Step};
+pub(crate) use steps::{Bundled, Endpoint, LANES, MemberList, Schedule, Step, rank_in_own_group};

@@ -13,7 +13,7 @@ use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::rank::Rank;
 use cohort_datatype::Buffer;
 use cohort_p2p::{irecv, isend};
-use core::ops::Deref;
+use core::ops::{Deref, Range};
 
 /// Bytes that a fold or a copy takes at a time, where others wait for its end.
 pub(crate) const PIECE: u64 = 128 << 10;
@@ -81,6 +81,30 @@ pub(crate) struct Endpoint<'a> {
     /// The first of the tags, of which there are [`LANES`].
     pub(crate) tag: i32,
     pub(crate) members: MemberList<'a>,
+    /// The other group's, of an intercommunicator. Of one group: none.
+    pub(crate) theirs: Range<usize>,
+}
+
+impl Endpoint<'_> {
+    /// What envelopes of its messages to `other` call a member. Between groups that is its rank in its group, as in all
+    /// messages there, and within one group a number that is no rank: so each source stands for one process.
+    fn source(&self, member: usize, other: usize) -> i32 {
+        let theirs = &self.theirs;
+        let ours = if theirs.start == 0 { theirs.end } else { 0 };
+        let is_theirs = theirs.contains(&member);
+        let rank = (member - if is_theirs { theirs.start } else { ours }) as i32;
+        let is_across = is_theirs != theirs.contains(&other);
+        if theirs.is_empty() || is_across { rank } else { OF_OWN_GROUP + rank }
+    }
+}
+
+/// What envelopes call the first member of the own group in messages within a group of an intercommunicator; the others
+/// have the numbers behind. No rank, and nothing that stands for any.
+const OF_OWN_GROUP: i32 = i32::MIN / 2;
+
+/// The rank in the own group of who sends messages with this source there, if it is one of those.
+pub(crate) fn rank_in_own_group(source: i32) -> Option<i32> {
+    (source < 0).then(|| source - OF_OWN_GROUP)
 }
 
 /// The members of a communicator, for as long as a schedule needs them.
@@ -126,13 +150,15 @@ impl<'a> Schedule<'a> {
     /// [`EngineError::OutOfMemory`]; nothing was started then.
     pub(crate) fn begin(&self, claim: &mut Claim<'_>, step: &Step<'_>) -> Result<Option<Message>, EngineError> {
         let Endpoint { context, me, tag, ref members, .. } = self.endpoint;
+        let me = me as usize;
         let receive = |claim: &mut Claim<'_>, from: usize, lane: u32, into| {
-            let source = Source::Rank { peer: members[from], comm_rank: from as i32 };
+            let source = Source::Rank { peer: members[from], comm_rank: self.endpoint.source(from, me) };
             irecv(claim, into, source, context, Tag::Is(tag - (lane % LANES) as i32))
         };
         let (member, least, reports_to, request) = match *step {
             Step::Send { to, lane, data } => {
-                let envelope = Envelope { context, source: me as i32, tag: tag - (lane % LANES) as i32 };
+                let source = self.endpoint.source(me, to);
+                let envelope = Envelope { context, source, tag: tag - (lane % LANES) as i32 };
                 (to, 0, Told::Everyone, isend(claim, data, members[to], envelope, SendMode::Standard))
             }
             Step::Receive { from, lane, into, least, reports_to } => {
