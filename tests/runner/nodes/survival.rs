@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/parts of a communicator on several nodes are told apart after a failure".into(), parts),
         trial("nodes/communicators of groups are made without the dead of other nodes".into(), groups),
         trial("nodes/collectives between groups end with a dead member on another node".into(), between),
+        trial("nodes/an intercommunicator of several nodes is shrunk".into(), shrunk),
         trial("nodes/ranks of several nodes die at random times".into(), random),
         trial("nodes/ports of a rank that has died".into(), ports),
         trial("nodes/ranks cannot survive each other over libfabric".into(), libfabric),
@@ -59,6 +60,11 @@ fn groups() -> Outcome {
 /// Blocking, nonblocking and persistent ones.
 fn between() -> Outcome {
     four("nodes-survive-inter", "survive_inter.c")
+}
+
+/// All members take the same numbers, however their nodes number them.
+fn shrunk() -> Outcome {
+    four("nodes-survive-shrink-inter", "survive_shrink_inter.c")
 }
 
 /// Four ranks on two and three nodes, one of which dies.

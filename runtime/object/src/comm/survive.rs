@@ -177,7 +177,8 @@ impl Shrinking {
         if remote.is_empty() {
             return Err(has_failed(node, peers.members()[0]));
         }
-        let is_first = own.members().iter().min() < remote.iter().min();
+        // The same at all nodes, whatever these call the members.
+        let is_first = node.comes_first(self.group.members()[0], peers.members()[0]);
         let local = if is_first { first } else { second };
         let remote = Group::of_others(Roster::new(remote)).with_session(session);
         Ok(Comm::between(Comm::new(self.rank, local, own, errhandler), number, remote))
