@@ -16,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/communicators of groups are made without the dead of other nodes".into(), groups),
         trial("nodes/collectives between groups end with a dead member on another node".into(), between),
         trial("nodes/an intercommunicator of several nodes is shrunk".into(), shrunk),
+        trial("nodes/communicators without a parent end with a dead member on another node".into(), orphans),
         trial("nodes/ranks of several nodes die at random times".into(), random),
         trial("nodes/ports of a rank that has died".into(), ports),
         trial("nodes/ranks cannot survive each other over libfabric".into(), libfabric),
@@ -65,6 +66,11 @@ fn between() -> Outcome {
 /// All members take the same numbers, however their nodes number them.
 fn shrunk() -> Outcome {
     four("nodes-survive-shrink-inter", "survive_shrink_inter.c")
+}
+
+/// Those who would hear of the number by the dead one end, too.
+fn orphans() -> Outcome {
+    four("nodes-survive-from-group", "survive_from_group.c")
 }
 
 /// Four ranks on two and three nodes, one of which dies.
