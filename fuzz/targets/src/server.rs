@@ -21,12 +21,12 @@ pub fn run(bytes: &[u8]) {
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         let client = usize::from(line[0] % 2);
         let _ = clients[client].write_all(&line[1..]);
-        if server.serve(None).is_err() {
+        if server.serve(false).is_err() {
             return;
         }
     }
     let _ = (server.misses(0), server.stage(1), server.abort_code());
     clients.clear();
-    let _ = server.serve(None);
+    let _ = server.serve(false);
     assert_eq!(server.descriptors().count(), 0, "an end is not noticed");
 }

@@ -12,6 +12,7 @@
 //! | [`pmi2`] | PMI-2, as `srun --mpi=pmi2` speaks it |
 //! | [`pmix`] | PMIx, through `libpmix.so.2`, loaded when it is needed |
 //! | [`door`] | how a program that a rank has started in an address space of its own finds its job |
+//! | [`held`] | a manager whose fences a thread waits for |
 //! | [`server`] | the other side of PMI-1, for the processes that `pip-exec --isolate` starts |
 //!
 //! The protocols are plain code over a byte stream; `unsafe` is where C functions are called.
@@ -19,6 +20,7 @@
 pub mod door;
 pub mod failure;
 mod gather;
+pub mod held;
 pub mod network;
 mod node_info;
 pub mod pmi1;
@@ -93,7 +95,7 @@ impl Parting {
 }
 
 /// A connection with a process manager. Keys and values hold letters, digits, dashes and underscores, values dots too.
-pub trait Manager {
+pub trait Manager: Send {
     /// The protocol's name, for messages.
     fn name(&self) -> &'static str;
 

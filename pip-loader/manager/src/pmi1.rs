@@ -71,7 +71,7 @@ fn ask(stream: &mut (impl Read + Write + AsFd), request: &str, answer: &str) -> 
     Message::parse(&read_line(stream)?, ' ').succeeds(answer, request)
 }
 
-impl<S: Read + Write + AsFd> Manager for Client<S> {
+impl<S: Read + Write + AsFd + Send> Manager for Client<S> {
     fn name(&self) -> &'static str {
         "PMI-1"
     }

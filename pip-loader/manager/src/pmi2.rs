@@ -68,7 +68,7 @@ fn counted(text: &str) -> String {
     format!("{:<6}{text}", text.len())
 }
 
-impl<S: Read + Write + AsFd> Manager for Client<S> {
+impl<S: Read + Write + AsFd + Send> Manager for Client<S> {
     fn name(&self) -> &'static str {
         "PMI-2"
     }

@@ -2,12 +2,11 @@
 //! this node (`--isolate`). Where the node is one of several, their barriers go through its own
 //! manager, so that all processes of all nodes are one job.
 //!
-//! The server never waits for a client: its owner polls [`Server::descriptors`] and calls
-//! [`Server::serve`].
+//! The server waits for nobody: its owner polls [`Server::descriptors`] and calls [`Server::serve`], and exchanges with
+//! other nodes what that says ([`held`](crate::held)).
 
+use crate::Failure;
 use crate::wire::Message;
-use crate::wireup::all_gather;
-use crate::{Failure, Manager};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -43,6 +42,15 @@ struct Link {
     guest: Option<i32>,
 }
 
+/// What other nodes are to be told, by [`all_gather`](crate::wireup::all_gather).
+#[derive(Debug)]
+pub struct Telling {
+    /// A label that is used once.
+    pub label: String,
+    /// What the processes of this node have published.
+    pub bytes: Vec<u8>,
+}
+
 /// The server of one node's processes.
 pub struct Server {
     links: Vec<Link>,
@@ -53,6 +61,8 @@ pub struct Server {
     /// What came since the last fence.
     fresh: Vec<(String, String)>,
     fences: u32,
+    /// The clients wait for other nodes.
+    is_telling: bool,
     abort: Option<i32>,
 }
 
@@ -85,6 +95,7 @@ impl Server {
             values: HashMap::new(),
             fresh: Vec::new(),
             fences: 0,
+            is_telling: false,
             abort: None,
         };
         Ok((this, ends))
@@ -159,12 +170,12 @@ impl Server {
         self.abort
     }
 
-    /// Answers what clients have asked. When all of this node are in a barrier, it waits for those
-    /// of other nodes through `outer`, this node's own manager.
+    /// Answers what clients have asked. When all of this node are in a barrier, it is over, or, if the job has other
+    /// nodes, they are to be told the result, and [`Server::learn`] what they tell.
     ///
     /// # Errors
-    /// A client speaks nonsense, or the outer manager fails.
-    pub fn serve(&mut self, mut outer: Option<&mut dyn Manager>) -> Result<(), Failure> {
+    /// A client speaks nonsense.
+    pub fn serve(&mut self, has_others: bool) -> Result<Option<Telling>, Failure> {
         for client in 0..self.links.len() {
             self.links[client].receive();
             while let Some(line) = self.links[client].take_line() {
@@ -174,17 +185,43 @@ impl Server {
                 return Err(self.nonsense(client, "a line without end"));
             }
         }
-        if self.links.iter().all(|link| link.waiting) {
-            if let Some(outer) = outer.take() {
-                self.exchange(outer)?;
-            }
-            self.values.extend(self.fresh.drain(..));
-            for link in &mut self.links {
-                link.waiting = false;
-                link.send("cmd=barrier_out\n");
-            }
+        if self.is_telling || !self.links.iter().all(|link| link.waiting) {
+            return Ok(None);
         }
-        Ok(())
+        self.fences += 1;
+        if !has_others {
+            self.release();
+            return Ok(None);
+        }
+        self.is_telling = true;
+        let lines = self.fresh.iter();
+        let own: String = lines.map(|(key, value)| format!("{key}={value}\n")).collect();
+        Ok(Some(Telling { label: format!("fence{}", self.fences), bytes: own.into_bytes() }))
+    }
+
+    /// Takes what the processes of all nodes have published, and ends the barrier.
+    pub fn learn(&mut self, texts: &[Vec<u8>]) {
+        self.is_telling = false;
+        for text in texts {
+            let text = String::from_utf8_lossy(text);
+            let pairs = text.lines().filter_map(|line| line.split_once('='));
+            self.values.extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        }
+        self.release();
+    }
+
+    fn release(&mut self) {
+        self.values.extend(self.fresh.drain(..));
+        for link in &mut self.links {
+            link.waiting = false;
+            link.send("cmd=barrier_out\n");
+        }
+    }
+
+    /// How many barriers all clients have come to, and whether they wait for other nodes in the last one.
+    #[must_use]
+    pub fn fences(&self) -> (u32, bool) {
+        (self.fences, self.is_telling)
     }
 
     fn answer(&mut self, client: usize, line: &str) -> Result<(), Failure> {
@@ -229,20 +266,6 @@ impl Server {
             _ => return Err(self.nonsense(client, line)),
         };
         self.links[client].send(&answer);
-        Ok(())
-    }
-
-    /// Tells other nodes what the processes of this one have published, and learns theirs.
-    fn exchange(&mut self, outer: &mut dyn Manager) -> Result<(), Failure> {
-        let lines = self.fresh.iter();
-        let own: String = lines.map(|(key, value)| format!("{key}={value}\n")).collect();
-        let label = format!("fence{}", self.fences);
-        self.fences += 1;
-        for text in all_gather(outer, &label, own.as_bytes())? {
-            let text = String::from_utf8_lossy(&text).into_owned();
-            let pairs = text.lines().filter_map(|line| line.split_once('='));
-            self.values.extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
-        }
         Ok(())
     }
 
@@ -328,7 +351,8 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Place, pmi1};
+    use crate::wireup::all_gather;
+    use crate::{Manager, Place, pmi1};
 
     /// Lets `clients` threads run against a server; returns it when all have ended.
     fn run(clients: u32, body: impl Fn(pmi1::Client<UnixStream>) + Sync) -> Server {
@@ -343,7 +367,7 @@ mod tests {
                 });
             }
             while server.descriptors().next().is_some() {
-                server.serve(None).expect("clients that speak PMI");
+                server.serve(false).expect("clients that speak PMI");
                 std::thread::yield_now();
             }
         });
@@ -362,7 +386,7 @@ mod tests {
             let mut client = &end;
             let mut say = |text: &str, server: &mut Server| {
                 client.write_all(text.as_bytes()).expect("room");
-                server.serve(None).expect("PMI");
+                server.serve(false).expect("PMI");
             };
             say("cmd=init pmi_version=1 pmi_subversion=1\n", &mut server);
             assert_eq!(server.admit(0, pid + 1, 1).err(), Some(pid), "is within MPI");
@@ -400,7 +424,7 @@ mod tests {
         let (mut server, ends) = Server::new(vec![4], vec![0], 5).expect("descriptors");
         let mut client = UnixStream::from(ends.into_iter().next().expect("one"));
         client.write_all(b"GET / HTTP/1.1\n").expect("room");
-        let text = server.serve(None).unwrap_err().to_string();
+        let text = server.serve(false).unwrap_err().to_string();
         assert!(text.contains("GET /") && text.contains("rank 4"), "{text}");
         assert_eq!(server.stage(0), Stage::Silent);
     }

@@ -1,12 +1,14 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
 mod answer;
+mod barriers;
 mod elsewhere;
 mod end;
 mod gather;
 mod look;
 mod plan;
 mod requests;
+mod source;
 mod sources;
 mod spread;
 mod survivors;
@@ -35,7 +37,8 @@ use pip_insight::control::Control;
 use pip_insight::fault::MemoryMap;
 use pip_insight::{backtrace, check, hang, memory, stats};
 use pip_monitor::Finish;
-use sources::{Clients, Source};
+use source::Source;
+use sources::Clients;
 use spread::Spreads;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -127,6 +130,8 @@ struct Shutdown {
 struct Heard {
     /// What the checker has found there.
     findings: Vec<Vec<u8>>,
+    /// Of barriers.
+    barriers: barriers::Heard,
     /// Of failures that are survived.
     others: Vec<Vec<u8>>,
 }
@@ -302,9 +307,12 @@ impl<'a> Job<'a> {
     /// Takes in what other launchers have said.
     fn hear(&mut self) {
         for word in self.membership.monitor_mut().words() {
-            match check::is_word(&word) {
-                true => self.heard.findings.push(word),
-                false => self.heard.others.push(word),
+            if check::is_word(&word) {
+                self.heard.findings.push(word);
+            } else if let Some(word) = barriers::Word::decode(&word) {
+                self.heard.barriers.take(word);
+            } else {
+                self.heard.others.push(word);
             }
         }
     }

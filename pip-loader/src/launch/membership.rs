@@ -3,11 +3,12 @@
 
 use super::options::Variables;
 use cohort_base::boot::{DESCENDANT, RankLocation};
+use cohort_manager::held::Held;
 use cohort_manager::network::{DeadNode, Network, NetworkSettings};
 use cohort_manager::server::Server;
 use cohort_manager::watch::{Limit, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange, fetch, publish};
-use cohort_manager::{Failure, Manager, Place};
+use cohort_manager::{Failure, Place};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use pip_ground::{Refusal, say};
@@ -28,7 +29,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(10);
 
 /// A node of a job; the only one when no manager started it.
 pub struct Membership {
-    manager: Option<Box<dyn Manager>>,
+    manager: Option<Held>,
     world: World,
     network: Option<Network>,
     monitor: Monitor,
@@ -68,7 +69,7 @@ impl Membership {
             watch.connected(manager.aborter());
         }
         Ok(Self {
-            manager,
+            manager: manager.map(Held::new),
             world: World::alone(NodeInfo::default()),
             network: None,
             monitor: Monitor::default(),
@@ -123,7 +124,7 @@ impl Membership {
             .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
         (info.isolated, info.traced) = (isolated, traced && !isolated);
         info.programs = programs as u32;
-        if let Some(manager) = &mut self.manager {
+        if let Some(manager) = self.manager.as_mut().and_then(Held::here) {
             info.application = manager.application().map_err(refuse)?;
         }
         if self.place().count > 1 {
@@ -131,12 +132,12 @@ impl Membership {
             info.interfaces = Monitor::card(interface.and_then(|name| name.to_str().ok()));
         }
         self.waits_for("all other nodes to say what they are");
-        self.world = match &mut self.manager {
-            Some(manager) => exchange(manager.as_mut(), &info).map_err(refuse)?,
+        self.world = match self.manager.as_mut().and_then(Held::here) {
+            Some(manager) => exchange(manager, &info).map_err(refuse)?,
             None => World::alone(info.clone()),
         };
         self.waits_for("all other nodes to listen for each other");
-        if let Some(manager) = &mut self.manager
+        if let Some(manager) = self.manager.as_mut().and_then(Held::here)
             && self.world.place.count > 1
         {
             let traced = self.world.nodes[0].traced;
@@ -144,18 +145,18 @@ impl Membership {
             let hub = match traced && place.index == 0 {
                 true => {
                     let (hub, addresses) = Hub::open(&self.world, settings.ports);
-                    publish(manager.as_mut(), "timeline", &addresses).map_err(refuse)?;
+                    publish(manager, "timeline", &addresses).map_err(refuse)?;
                     Some(hub)
                 }
                 false => None,
             };
-            let monitor = Monitor::meet(manager.as_mut(), &self.world, settings);
+            let monitor = Monitor::meet(manager, &self.world, settings);
             self.monitor = monitor.map_err(refuse)?;
             if let Some(mut hub) = hub {
                 hub.admit(&self.world);
                 self.timeline = Some(Line::First(hub));
             } else if traced && info.traced {
-                let addresses = fetch(manager.as_mut(), 0, "timeline").map_err(refuse)?;
+                let addresses = fetch(manager, 0, "timeline").map_err(refuse)?;
                 self.timeline = Reporter::connect(&self.world, &addresses).map(Line::Other);
             }
         }
@@ -169,24 +170,34 @@ impl Membership {
     /// The library or a suitable network is missing.
     pub fn open_network(&mut self, folder: &Path, settings: &NetworkSettings) -> Result<(), Refusal> {
         self.waits_for("all other nodes to open their networks");
-        if let Some(manager) = &mut self.manager
+        if let Some(manager) = self.manager.as_mut().and_then(Held::here)
             && self.world.place.count > 1
         {
-            let network = Network::open(folder, &self.world, true, settings, manager.as_mut());
+            let network = Network::open(folder, &self.world, true, settings, manager);
             self.network = Some(network.map_err(refuse)?);
         }
         Ok(())
     }
 
-    /// Answers what isolated ranks of this node have asked.
+    /// Answers what isolated ranks of this node have asked. Where they wait for those of other nodes, a thread waits
+    /// for their answer.
     ///
     /// # Errors
     /// A rank speaks nonsense, or this node's own manager fails.
     pub fn serve(&mut self, server: &mut Server) -> Result<(), Failure> {
-        match &mut self.manager {
-            Some(manager) => server.serve(Some(manager.as_mut())),
-            None => server.serve(None),
+        let mut outer = self.manager.as_mut().filter(|manager| manager.place().count > 1);
+        if let Some(texts) = outer.as_mut().and_then(|outer| outer.gathered()) {
+            server.learn(&texts?);
         }
+        match (server.serve(outer.is_some())?, outer) {
+            (Some(telling), Some(outer)) => outer.gather(telling.label, telling.bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// What to poll for the answer of other nodes.
+    pub fn answer(&self) -> Option<BorrowedFd<'_>> {
+        self.manager.as_ref()?.end()
     }
 
     /// All nodes and ranks of the job.
@@ -208,6 +219,15 @@ impl Membership {
                 (homes.as_ptr(), network.record())
             }
             None => (std::ptr::null(), std::ptr::null()),
+        }
+    }
+
+    /// The first rank of a node in words.
+    pub fn first_of(&self, node: u32) -> String {
+        let host = self.world.host(node);
+        match self.world.ranks_of(node).first() {
+            Some(rank) => format!("rank {rank} on node {node} ({host})"),
+            None => format!("node {node} ({host})"),
         }
     }
 
@@ -440,7 +460,7 @@ impl Membership {
         // A manager that is told to abort may have a status of its own for the job. Where all nodes know how they are
         // to end, they do so by themselves if the status is 0, or if the manager heeds it.
         let ends_well = all_know && (status == 0 || manager.heeds_statuses());
-        let aborts = has_failed && !ends_well;
+        let aborts = has_failed && (!ends_well || manager.is_away());
         if aborts && manager.place().count > 1 {
             // Managers that are told to abort do not forward what is still in their pipes.
             std::thread::sleep(OUTPUT_TIME);

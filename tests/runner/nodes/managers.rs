@@ -24,6 +24,10 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/--hosts with a host that is none".into(), unknown_host),
         trial("nodes/--hosts takes no Slurm without a cluster".into(), no_cluster),
         trial("nodes/isolated ranks of two nodes are one job".into(), isolated),
+        trial("nodes/isolated ranks wait for the first node, which has ended".into(), || never_come(0)),
+        trial("nodes/isolated ranks wait for the other node, which has ended".into(), || never_come(1)),
+        trial("nodes/wrappers wait for another node, which has ended".into(), never_again),
+        trial("nodes/isolated ranks wait for another node, and the time is over".into(), never_in_time),
     ]
 }
 
@@ -247,4 +251,38 @@ fn isolated() -> Outcome {
     let client = place::root().join("tests/programs/python/pmi.py");
     let job = hosts.pip_exec("1,2")?.args(["-l", "--isolate", "python3"]);
     expect_lines(job.arg(client).run()?, &["[0] 0 1 2", "[1] 0 1 2", "[2] 0 1 2"])
+}
+
+/// A job of two isolated ranks on each of two nodes, whose program is what a shell makes of these words.
+fn of_shells(options: &[&str], words: &str) -> Result<Program, String> {
+    let manager = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
+    let job = manager.args(["-n", "2"]).arg(place::built_file("pip-exec")?).args(options);
+    Ok(job.args(["-n", "2", "sh", "-c", words, "sh"]))
+}
+
+/// All ranks of a node end before they speak with their launcher, and the others wait for them.
+fn never_come(node: u32) -> Outcome {
+    let client = place::root().join("tests/programs/python/pmi.py");
+    let words = format!("test $((PMI_RANK / 2)) = {node} || exec python3 $1");
+    let ended = of_shells(&["--isolate"], &words)?.arg(client).run()?.expect_code(1)?;
+    let who = format!("rank {} on node {node} (", node * 2);
+    ended.expect_text(&who)?.expect_text("ended without calling MPI_Init, in which others wait for it").map(drop)
+}
+
+/// The ranks of one node start a second MPI program, those of the other do not.
+fn never_again() -> Outcome {
+    let source = place::root().join("tests/programs/tools/appnum.c");
+    let program = programs::compile_as("nodes-appnum", &source, Abi::Mpi5, &[])?;
+    let words = "$1 && if test $PMI_RANK -lt 2; then $1; fi";
+    let ended = of_shells(&[], words)?.arg(program).run()?.expect_code(1)?;
+    let ended = ended.expect_text("rank 2 on node 1 (")?;
+    ended.expect_text("ended without calling MPI_Init, in which others wait for it").map(drop)
+}
+
+/// A launcher whose ranks wait for another node looks at the time.
+fn never_in_time() -> Outcome {
+    let client = place::root().join("tests/programs/python/pmi.py");
+    let words = "test $PMI_RANK -lt 2 || exec sleep 1000; exec python3 $1";
+    let job = of_shells(&["--timeout", "2", "--isolate"], words)?;
+    job.arg(client).run()?.expect_code(124)?.expect_text("the job was ended after 2 seconds").map(drop)
 }

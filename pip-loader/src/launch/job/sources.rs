@@ -9,65 +9,19 @@
 use super::super::founder::Watched;
 use super::super::output::Forwarder;
 use super::super::signals::Came;
+use super::barriers::Barriers;
 use super::end::{End, exit_status};
+use super::source::{Sleep, Source};
 use super::wide::Ending;
 use super::{GRACE, Job, UNREAD};
 use cohort_manager::stand_in::StandIn;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use pip_ground::{TIMED_OUT, say};
 use pip_insight::hang;
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// The same when the time of `--timeout` is over: programs may save what they have.
 const SAVE_TIME: Duration = Duration::from_secs(5);
-
-/// Something that a job waits for.
-pub(super) trait Source {
-    /// Adds what the job is to sleep for.
-    fn awaits<'a>(&'a self, _job: &'a Job<'_>, _sleep: &mut Sleep<'a>) {}
-
-    /// Looks whether that has come, and does what it is for.
-    fn serve(&mut self, job: &mut Job<'_>);
-}
-
-/// What a job sleeps for.
-#[derive(Debug, Default)]
-pub(super) struct Sleep<'a> {
-    descriptors: Vec<PollFd<'a>>,
-    until: Option<Instant>,
-}
-
-impl<'a> Sleep<'a> {
-    /// For input.
-    fn input(&mut self, descriptors: impl IntoIterator<Item = BorrowedFd<'a>>) {
-        let input = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
-        self.descriptors.extend(descriptors.into_iter().map(input));
-    }
-
-    /// For what these say.
-    fn events(&mut self, descriptors: impl IntoIterator<Item = PollFd<'a>>) {
-        self.descriptors.extend(descriptors);
-    }
-
-    /// Until the first of these at most.
-    fn until(&mut self, times: impl IntoIterator<Item = Instant>) {
-        self.until = self.until.into_iter().chain(times).min();
-    }
-
-    /// Sleeps.
-    fn begin(mut self) {
-        let left = self.until.map(|at| at.saturating_duration_since(Instant::now()));
-        // Rounded up, so that the time has come when it is over.
-        let left = left.map(|left| left.as_millis() as u64 + 1);
-        let limit = left.map_or(PollTimeout::NONE, |left| {
-            PollTimeout::try_from(left.min(i32::MAX as u64)).unwrap_or(PollTimeout::MAX)
-        });
-        // An interrupted wait is followed by another round of looking.
-        let _ = poll(&mut self.descriptors, limit);
-    }
-}
 
 impl Job<'_> {
     /// Adds to what the job waits for.
@@ -110,6 +64,7 @@ pub(super) fn of_all_jobs() -> Vec<Box<dyn Source>> {
         Box::new(Ranks),
         Box::new(TheFounder),
         Box::new(Lost),
+        Box::new(Barriers::default()),
         Box::new(Deadlock),
         Box::new(TimeOver),
         Box::new(LastGrace),
@@ -239,6 +194,7 @@ impl Source for Guests {
     fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
         let served = &job.spawner.served;
         sleep.input(served.server.iter().flat_map(|server| server.descriptors()));
+        sleep.input(job.membership.answer());
         sleep.input(served.door.iter().flat_map(|door| door.descriptors()));
         let stand_ins = job.spawner.ranks.iter().filter_map(|rank| rank.stand_in.as_ref());
         sleep.input(stand_ins.map(StandIn::descriptor));
