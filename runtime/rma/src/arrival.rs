@@ -120,7 +120,7 @@ impl<'a> Parsed<'a> {
             let (low, high) = (run.address.min(last), run.address.max(last));
             let high = high.saturating_add(run.block);
             match shared.is_dynamic() {
-                true => home.has_attached(low, high),
+                true => home.has_attached(low, high) || run.are_attached(home),
                 false => start <= low && high <= end,
             }
         })
@@ -193,5 +193,16 @@ impl<'a> Parsed<'a> {
         };
         // SAFETY: the caller's promise; what has no operands reads the room of its answer instead.
         unsafe { combiner.apply(Some(turns), each_run, input, fetched) };
+    }
+}
+
+impl Run {
+    /// Whether all blocks lie in memory that the owner of the window has attached: what lies between them need not.
+    fn are_attached(&self, home: &MemberHome) -> bool {
+        self.block == 0
+            || (0..self.count as i64).all(|index| {
+                let from = self.address.saturating_add_signed(self.stride.saturating_mul(index));
+                home.has_attached(from, from.saturating_add(self.block))
+            })
     }
 }

@@ -89,6 +89,8 @@ pub(super) struct Target {
     pub(super) is_ended: Cell<bool>,
     /// Operations that are not complete.
     pub(super) pending: Cell<u32>,
+    /// As [`Epoch::error`], of operations on this one.
+    pub(super) error: Cell<i32>,
 }
 
 /// See the module page. Lives in memory of its owner, who alone makes and frees it.
@@ -123,7 +125,8 @@ pub(super) struct Epoch {
     pub(super) flushes: List<Flush, 0>,
     /// Null, or the request of the call that closed it.
     pub(super) request: Cell<*mut Request>,
-    /// The first failure of an operation that was recorded, or [`cohort_core::Status::SUCCESS`].
+    /// How an operation without a request has failed of which the program was not told yet, or
+    /// [`cohort_core::Status::SUCCESS`], which is 0.
     pub(super) error: Cell<i32>,
     links: Links<Self>,
 }
@@ -193,6 +196,31 @@ impl Epoch {
     /// Operations on the target at this place that are not complete.
     pub(super) fn pending_at(&self, index: usize) -> Option<&Cell<u32>> {
         self.targets.get(index).map(|target| &target.pending)
+    }
+
+    /// An operation on the target at this place has failed, whose end no request tells.
+    pub(super) fn fail(&self, index: usize, error: i32) {
+        self.error.set(error);
+        if let Some(target) = self.targets.get(index) {
+            target.error.set(error);
+        }
+    }
+
+    /// How an operation on the target at this place, or on any, has failed of which the program was not told; now it
+    /// is.
+    pub(super) fn take_error(&self, index: Option<usize>) -> i32 {
+        const SUCCESS: i32 = cohort_core::Status::SUCCESS;
+        if self.error.get() == SUCCESS {
+            return SUCCESS;
+        }
+        let Some(index) = index else {
+            self.targets.iter().for_each(|target| target.error.set(SUCCESS));
+            return self.error.replace(SUCCESS);
+        };
+        let error = self.targets[index].error.replace(SUCCESS);
+        let mut others = self.targets.iter().map(|target| target.error.get());
+        self.error.set(others.find(|&error| error != SUCCESS).unwrap_or(SUCCESS));
+        error
     }
 
     /// Whether nobody else can accumulate at its targets: it holds a lock that keeps them away.

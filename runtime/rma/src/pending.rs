@@ -79,7 +79,7 @@ impl Sweep<'_, '_> {
             self.moved = true;
             let elements = operation.target.as_buffer();
             if self.window.check_attached(operation.member, elements).is_err() {
-                epoch.error.set(Status::RMA_RANGE);
+                operation.error.set(Status::RMA_RANGE);
                 epoch.recorded.remove(operation);
                 self.retire(epoch, operation);
                 continue;
@@ -150,10 +150,13 @@ impl Sweep<'_, '_> {
     pub(super) fn retire(&mut self, epoch: RecordRef<Epoch>, operation: RecordRef<Recorded>) {
         cohort_net::names::forget(self.claim, operation.name.get());
         self.state.spent_operations.push(operation);
+        let (request, error) = (operation.request, operation.error.get());
+        if request.is_null() && error != Status::SUCCESS {
+            epoch.fail(operation.index, error);
+        }
         self.operation_complete(epoch, operation.index, operation.action.accumulates(), operation.age);
-        let request = operation.request;
         if !request.is_null() {
-            let status = Status { error: epoch.error.get(), ..Status::EMPTY };
+            let status = Status { error, ..Status::EMPTY };
             // SAFETY: the program's request for this operation, which only we complete.
             unsafe { Request::complete(request, status) };
         }
@@ -176,7 +179,7 @@ impl Sweep<'_, '_> {
             if flush.remaining.get() == 0 {
                 epoch.flushes.remove(flush);
                 self.state.spent_flushes.push(flush);
-                self.part_of_flush_done(flush.request);
+                self.part_of_flush_done(flush.request, epoch.take_error(flush.index));
             }
         }
     }
@@ -189,21 +192,24 @@ impl Sweep<'_, '_> {
                 None => epoch.pending.get(),
             };
             if remaining == 0 {
+                request.fail(epoch.take_error(index));
                 continue;
             }
             let remaining = Cell::new(remaining);
             epoch.flushes.push(leak(Flush { stamp: age + 1, index, remaining, request, links: Links::none() }));
             request.parts.set(request.parts.get() + 1);
         }
-        self.part_of_flush_done(request);
+        self.part_of_flush_done(request, Status::SUCCESS);
     }
 
-    /// One part of a flush, or its beginning, is done: after the last its request is complete.
-    fn part_of_flush_done(&mut self, request: RecordRef<FlushRequest>) {
+    /// One part of a flush, or its beginning, is done, with this error: after the last its request is complete.
+    fn part_of_flush_done(&mut self, request: RecordRef<FlushRequest>, error: i32) {
+        request.fail(error);
         request.parts.set(request.parts.get() - 1);
         if request.parts.get() == 0 {
+            let status = Status { error: request.error.get(), ..Status::EMPTY };
             // SAFETY: the request of a flush, which is completed after its last part only.
-            unsafe { Request::complete(request.as_ptr().cast(), Status::EMPTY) };
+            unsafe { Request::complete(request.as_ptr().cast(), status) };
         }
     }
 }

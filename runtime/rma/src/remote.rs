@@ -95,7 +95,7 @@ impl Sweep<'_, '_> {
             return 0;
         };
         if place == REFUSED {
-            epoch.error.set(cohort_core::Status::RMA_RANGE);
+            operation.error.set(cohort_core::Status::RMA_RANGE);
         } else if !body.is_empty() {
             let resolved = operation.resolved();
             let into = match resolved.action {

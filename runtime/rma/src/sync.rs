@@ -318,19 +318,20 @@ impl Window {
     /// Begins a flush: it is complete when all operations until now, on one target or on all, are.
     ///
     /// # Errors
-    /// [`RmaError::NoAccess`] or [`RmaError::Misplaced`] if no lock is held.
+    /// [`RmaError::NoAccess`] or [`RmaError::Misplaced`] if no lock is held; [`RmaError::LostTarget`] if an operation
+    /// has failed before.
     pub fn flush(&self, owner: Owner<'_>, member: Option<u32>) -> Result<Closing, RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         let locks = match member {
             Some(member) => match sweep.state.locked_at(member)? {
-                lock if is_flushed(&lock) => return Ok(Closing(None)),
+                lock if is_flushed(&lock) => return flushed(&[lock]),
                 lock => vec![lock],
             },
             None => sweep.state.all_locked()?,
         };
         if locks.iter().all(is_flushed) {
-            return Ok(Closing(None));
+            return flushed(&locks);
         }
         let request = FlushRequest::make(sweep.claim).ok_or(RmaError::OutOfMemory)?;
         let age = sweep.state.age;
@@ -383,6 +384,18 @@ pub(super) type Locks = Vec<LockAt>;
 /// Whether all operations until now are complete.
 fn is_flushed(&(epoch, index): &LockAt) -> bool {
     index.map_or(epoch.pending.get(), |index| epoch.targets[index].pending.get()) == 0
+}
+
+/// A flush of epochs whose operations until now are complete.
+fn flushed(locks: &[LockAt]) -> Result<Closing, RmaError> {
+    let mut failed = false;
+    for (epoch, index) in locks {
+        failed |= epoch.take_error(*index) != Status::SUCCESS;
+    }
+    match failed {
+        true => Err(RmaError::LostTarget),
+        false => Ok(Closing(None)),
+    }
 }
 
 impl WindowState {

@@ -273,10 +273,19 @@ impl Window {
         let from = base.wrapping_add(last.min(0)).cast_unsigned();
         let to = base.wrapping_add(last.max(0));
         let to = to.wrapping_add(datatype.true_extent()).cast_unsigned();
-        match home.has_attached(from, to) {
-            true => Ok(()),
-            false => Err(RmaError::NotAttached { target, from, to }),
+        if home.has_attached(from, to) {
+            return Ok(());
         }
+        // What lies between the elements' blocks need not be attached.
+        let mut missing = None;
+        datatype::visit(elements, 0, elements.bytes(), |memory, bytes| {
+            let from = memory.addr() as u64;
+            let to = from.saturating_add(bytes as u64);
+            if missing.is_none() && !home.has_attached(from, to) {
+                missing = Some(RmaError::NotAttached { target, from, to });
+            }
+        });
+        missing.map_or(Ok(()), Err)
     }
 
     /// Gives the window memory of the caller's (`MPI_Win_attach`).

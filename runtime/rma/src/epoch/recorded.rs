@@ -30,6 +30,8 @@ pub(crate) struct Recorded {
     pub(crate) unanswered: Cell<u32>,
     /// By which the other node answers; 0 before it was asked.
     pub(crate) name: Cell<cohort_net::names::Name>,
+    /// How it has failed, or [`cohort_core::Status::SUCCESS`].
+    pub(crate) error: Cell<i32>,
     /// Its epoch, which lasts until it is complete.
     pub(crate) epoch: Cell<Option<RecordRef<Epoch>>>,
     /// Null, or the program's request.
@@ -67,6 +69,7 @@ impl Recorded {
             progress: Cell::new(0),
             unanswered: Cell::new(0),
             name: Cell::new(0),
+            error: Cell::new(cohort_core::Status::SUCCESS),
             epoch: Cell::new(None),
             request,
             shares: OnceCell::new(),
