@@ -61,8 +61,11 @@ use core::fmt;
 use core::mem::offset_of;
 use core::ptr::{NonNull, null_mut};
 
-/// Messages that are started in the time of one piece.
-const MESSAGES_PER_PIECE: u32 = 16;
+/// What starting a message costs of a visit, in bytes that could be copied in that time.
+const PER_MESSAGE: u64 = PIECE / 16;
+
+/// The same for a copy or a fold, however short it is.
+const PER_STEP: u64 = PIECE / 64;
 
 /// [`Links`] of a rank's lists of schedules.
 const IN_SCRIPTS: u8 = 0;
@@ -284,20 +287,20 @@ impl ScheduleRef {
     /// Goes on until messages are under way that are not complete, to the end, or as far as `pieces` pieces of data go.
     /// Returns the bytes that were copied and folded. Outside of the claim.
     pub(crate) fn work(&self, pieces: u32) -> u64 {
-        let mut pieces = pieces;
+        let mut left = u64::from(pieces) * PIECE;
         let mut bytes = 0;
         while let Some(running) = self.running.get() {
             // SAFETY: what is taken has a progress that is ours.
             let progress = unsafe { &mut *running.progress.get() };
             // Schedules that call a user's operation are taken by owners only.
-            bytes += progress.move_data(&mut pieces, self.runner);
+            bytes += progress.move_data(&mut left, self.runner);
             if progress.has_data() {
                 break;
             }
             let Some(mut claim) = self.claim() else {
                 break;
             };
-            match progress.look(&mut claim, &mut pieces) {
+            match progress.look(&mut claim, &mut left) {
                 Look::Data => {}
                 Look::Cut => break,
                 Look::Waits => self.wait(&mut claim, running, progress),
@@ -457,14 +460,16 @@ impl Progress {
         self.messages.iter().all(|message| message.is_complete())
     }
 
-    /// Copies and folds up to the next step that takes the claim, at most so many pieces; the runner tells the truth.
-    /// Returns the bytes.
-    fn move_data(&mut self, pieces: &mut u32, runner: Runner) -> u64 {
+    /// Copies and folds up to the next step that takes the claim, about as many bytes as are left of the visit; the
+    /// runner tells the truth. Returns the bytes.
+    fn move_data(&mut self, left: &mut u64, runner: Runner) -> u64 {
         let mut bytes = 0;
         let Some(schedule) = &self.schedule else {
             return 0;
         };
-        while *pieces > 0 {
+        while *left > 0 {
+            let before = bytes;
+            let mut least = PER_STEP;
             let is_done = match schedule.step(self.at) {
                 Some(&Step::Copy { from, to, reports_to }) => {
                     let end = from.bytes().min(self.done.saturating_add(PIECE));
@@ -479,14 +484,18 @@ impl Progress {
                     Some((outcome, reports_to))
                 }
                 Some(&Step::Fold { left, right }) => {
-                    let before = self.done;
-                    self.done = schedule.combine_piece(left, right, before, runner);
-                    bytes += schedule.bytes_of(self.done - before);
+                    let done = self.done;
+                    self.done = schedule.combine_piece(left, right, done, runner);
+                    bytes += schedule.bytes_of(self.done - done);
+                    if schedule.calls_user() {
+                        // Nobody knows how long that takes.
+                        least = PIECE;
+                    }
                     (self.done == right.count()).then_some((Ok(()), Told::Everyone))
                 }
                 _ => return bytes,
             };
-            *pieces -= 1;
+            *left = left.saturating_sub(least.max(bytes - before));
             if let Some((outcome, reports_to)) = is_done {
                 tell(self.meeting.as_ref(), &mut self.status, reports_to, outcome);
                 self.done = 0;
@@ -497,11 +506,11 @@ impl Progress {
     }
 
     /// Takes the steps that need the claim.
-    fn look(&mut self, claim: &mut Claim<'_>, pieces: &mut u32) -> Look {
-        cohort_net::together(claim, |claim| self.look_on(claim, pieces))
+    fn look(&mut self, claim: &mut Claim<'_>, left: &mut u64) -> Look {
+        cohort_net::together(claim, |claim| self.look_on(claim, left))
     }
 
-    fn look_on(&mut self, claim: &mut Claim<'_>, pieces: &mut u32) -> Look {
+    fn look_on(&mut self, claim: &mut Claim<'_>, left: &mut u64) -> Look {
         if self.schedule.is_none() {
             let Some(written) = self.meeting.as_ref().and_then(NodeMeetingRef::take) else {
                 return Look::Waits;
@@ -517,12 +526,11 @@ impl Progress {
         let Some(schedule) = &self.schedule else {
             return Look::Waits;
         };
-        let mut started = 0;
         loop {
             match schedule.step(self.at) {
                 Some(step) if step.has_data() => return Look::Data,
                 Some(step) if step.is_message() => {
-                    if *pieces == 0 {
+                    if *left == 0 {
                         return Look::Cut;
                     }
                     let message = schedule.begin(claim, step);
@@ -534,10 +542,7 @@ impl Progress {
                             note(&mut self.status, Err(error));
                         }
                     }
-                    started += 1;
-                    if started % MESSAGES_PER_PIECE == 0 {
-                        *pieces -= 1;
-                    }
+                    *left = left.saturating_sub(PER_MESSAGE);
                 }
                 last => {
                     let is_last = last.is_none();
@@ -569,3 +574,6 @@ fn tell(meeting: Option<&NodeMeetingRef>, status: &mut Status, reports_to: Told,
         _ => note(status, outcome),
     }
 }
+
+#[cfg(test)]
+mod tests;
