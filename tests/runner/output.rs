@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 9] = [
+    let named: [(&str, Body); 12] = [
         ("nothing is lost by SIGTERM", terminated),
         ("nothing is lost of Fortran's", fortrans),
         ("lines come as they are printed", as_printed),
@@ -43,6 +43,9 @@ pub fn trials() -> Vec<Trial> {
         ("a file that is full", full_file),
         ("nothing is lost of what a rank leaves behind for a while", left),
         ("what a rank leaves behind does not hold the job", left_for_ever),
+        ("who writes for ever does not keep the job", for_ever),
+        ("a reader that is gone at the end", unread),
+        ("input that cannot be read", no_input),
     ];
     let named = named.map(|(name, body)| trial(format!("output/{name}"), body));
     trials.extend(named);
@@ -194,4 +197,28 @@ fn full_file() -> Outcome {
     let shell = shell.arg(place::built_file("pip-exec")?).arg(program()?);
     let ended = shell.arg(file).run()?.expect_code(1)?;
     ended.expect_text("some of what the program printed is lost").map(drop)
+}
+
+/// The ranks end, and leave a process behind that writes until nobody reads.
+fn for_ever() -> Outcome {
+    let pip_exec = Program::new(place::built_file("pip-exec")?);
+    let job = pip_exec.args(["-n", "2", "-l", "--no-mpi", "sh", "-c", "echo first; yes & exit 0"]);
+    job.run()?.expect_code(0)?.expect_text("] first\n").map(drop)
+}
+
+/// The last line finds nobody, at the moment in which the ranks end.
+fn unread() -> Outcome {
+    let script = "{ \"$0\" -n 2 -l --no-mpi sh -c 'sleep 0.1; echo last'; echo status $? >&2; } | :";
+    for _ in 0..10 {
+        let job = Program::new("sh").args(["-c", script]).arg(place::built_file("pip-exec")?);
+        job.run()?.expect_text("status 141\n")?;
+    }
+    Ok(())
+}
+
+/// What every rank is to have is a folder.
+fn no_input() -> Outcome {
+    let script = "exec \"$0\" -n 2 --stdin all --no-mpi cat </";
+    let job = Program::new("sh").args(["-c", script]).arg(place::built_file("pip-exec")?);
+    job.run()?.expect_code(1)?.expect_text("standard input cannot be read").map(drop)
 }

@@ -12,6 +12,8 @@ use pip_ground::voice::advise;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Milliseconds that a rank may keep its pipe full without a word.
 const PATIENCE: u16 = 5000;
@@ -20,6 +22,8 @@ const PATIENCE: u16 = 5000;
 #[derive(Debug, Default)]
 pub struct Feeder {
     sinks: Vec<Sink>,
+    /// The input could not be read to its end, which was said.
+    has_failed: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -76,18 +80,34 @@ impl Feeder {
     /// The system has no room for a thread.
     pub fn start(&mut self) -> io::Result<()> {
         let mut sinks = std::mem::take(&mut self.sinks);
+        let has_failed = Arc::clone(&self.has_failed);
         let thread = std::thread::Builder::new().name("stdin".into());
         thread.spawn(move || {
             // Of a terminal in the background: it stops the job, as it stops any program that reads there.
             let _ = SigSet::from(Signal::SIGTTIN).thread_unblock();
             let mut part = vec![0; 64 << 10];
-            while let Some(count) = next(&mut part) {
-                // A rank that ended needs no input.
-                let others = sinks.len() > 1;
-                sinks.retain_mut(|sink| sink.pass(&part[..count], others));
+            loop {
+                match next(&mut part) {
+                    Ok(0) => return,
+                    Ok(count) => {
+                        // A rank that ended needs no input.
+                        let others = sinks.len() > 1;
+                        sinks.retain_mut(|sink| sink.pass(&part[..count], others));
+                    }
+                    Err(error) => {
+                        say(format_args!("standard input cannot be read, so the ranks get no more of it: {error}"));
+                        // Before they see its end. Release pairs with the Acquire in `has_failed`.
+                        return has_failed.store(true, Ordering::Release);
+                    }
+                }
             }
         })?;
         Ok(())
+    }
+
+    /// Whether the input could not be read to its end, and that was said.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
     }
 
     /// Whether a rank waits for input.
@@ -96,22 +116,17 @@ impl Feeder {
     }
 }
 
-/// Reads the next part of standard input; none at its end, or if it cannot be read, which is said.
-fn next(part: &mut [u8]) -> Option<usize> {
+/// Reads the next part of standard input: its length, 0 at the end.
+fn next(part: &mut [u8]) -> io::Result<usize> {
     loop {
         match io::stdin().lock().read(part) {
-            Ok(0) => return None,
-            Ok(count) => return Some(count),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             // Whoever shares it has it so.
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 let input = io::stdin();
                 let _ = poll(&mut [PollFd::new(input.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE);
             }
-            Err(error) => {
-                say(format_args!("standard input cannot be read, so the ranks get no more of it: {error}"));
-                return None;
-            }
+            result => return result,
         }
     }
 }

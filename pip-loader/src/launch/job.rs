@@ -350,6 +350,8 @@ impl<'a> Job<'a> {
             }
             self.turn();
         }
+        // The last that was passed on may have found nobody.
+        self.look_for_reader();
     }
 
     /// Whether other nodes still run that need this one to pass failures on.

@@ -16,7 +16,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -125,9 +124,6 @@ pub struct Forwarder {
 
 /// How long a begun line waits for its end while no rank writes anything: it may be a question to the user.
 const IDLE: u16 = 500;
-
-/// How long what is left is read in the end.
-const LAST_TIME: Duration = Duration::from_secs(1);
 
 /// Longest line that is kept whole; a longer one is passed on in parts.
 const LINE_MAX: usize = 1 << 20;
@@ -280,9 +276,8 @@ impl Bundle {
             }
         }
         // Processes that a rank left behind may hold its pipe open, and write for ever: what has come by now is all.
-        let until = Instant::now() + LAST_TIME;
-        while self.turn(EpollTimeout::ZERO, &mut write).has_moved && Instant::now() < until {}
         for pipe in &mut self.pipes {
+            pipe.read_rest(&mut write);
             pipe.flush_line(&mut write);
         }
     }
@@ -321,12 +316,26 @@ impl Pipe {
         self.prefix.is_empty() && !self.line.is_empty()
     }
 
-    fn read(&mut self, write: &mut impl FnMut(&[u8])) {
+    /// Reads as much as the pipe may hold.
+    fn read_rest(&mut self, write: &mut impl FnMut(&[u8])) {
+        let size = fcntl(self.source.as_fd(), FcntlArg::F_GETPIPE_SZ);
+        let mut left = usize::try_from(size.unwrap_or(0)).unwrap_or(0).max(LINE_MAX);
+        while self.open && left > 0 {
+            match self.read(write) {
+                0 => return,
+                length => left = left.saturating_sub(length),
+            }
+        }
+    }
+
+    /// Reads what is there, up to a limit. Returns its length.
+    fn read(&mut self, write: &mut impl FnMut(&[u8])) -> usize {
         let mut buffer = [0; 16 << 10];
         match self.source.read(&mut buffer) {
             Ok(0) => {
                 self.open = false;
                 self.flush_line(write);
+                0
             }
             Ok(len) => {
                 let part = &buffer[..len];
@@ -334,9 +343,11 @@ impl Pipe {
                 if part.contains(&b'\n') || self.line.len() > LINE_MAX {
                     self.emit_lines(write);
                 }
+                len
             }
             Err(error) => {
                 self.open = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
+                0
             }
         }
     }
@@ -450,6 +461,24 @@ mod tests {
         assert!(turn());
         assert!(!turn(), "the pipe is closed");
         assert_eq!(written, b"[0] begun\n");
+    }
+
+    #[test]
+    fn who_writes_for_ever_does_not_stop_the_end() {
+        let mut forwarder = Forwarder::new(None).expect("descriptors");
+        let sink = forwarder.add(Stream::Output, Prefix::default(), None, false).expect("descriptors");
+        forwarder.end();
+        let bundle = forwarder.bundles[0].take().expect("not started");
+        let mut sink = File::from(sink);
+        let lines = "line\n".repeat(800);
+        sink.write_all(lines.as_bytes()).expect("room");
+        let mut written = Vec::new();
+        bundle.forward(|bytes| {
+            // There is as much again before the next look.
+            sink.write_all(bytes).expect("room");
+            written.extend_from_slice(bytes);
+        });
+        assert!(written.starts_with(lines.as_bytes()));
     }
 
     #[test]

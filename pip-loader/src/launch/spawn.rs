@@ -154,7 +154,7 @@ impl Spawner {
             Some(founder) => unsafe { Node::of_founder(founder)? },
             None => open_node(job, membership, &facts)?,
         };
-        let (streams, files) = Streams::new(job, count, world.place.index, &kept)?;
+        let (streams, files) = Streams::new(job, count, world.place, &kept)?;
         tell(job, &numbers, bindings.as_deref(), world);
         let (space, stack) = Space::reserve((count, count + node.room()), job.spaces.stack_size)?;
         let mut this = Self {
@@ -398,6 +398,7 @@ impl Spawner {
 fn meet(job: &Prepared, count: usize, membership: &mut Membership) -> Result<(), Refusal> {
     let traced = job.reports.trace.as_ref().is_some_and(Target::is_common);
     let marks = (job.spaces.isolated, traced);
+    streams::empty_common_files(&job.streams.output, membership.place());
     membership.wire_up(count, job.programs.len(), job.nodes.numbering, marks, &job.nodes.network)?;
     match shared_image(job) {
         Some(folder) => membership.open_network(folder, &job.nodes.network),

@@ -6,6 +6,7 @@ use super::options::{Input, Output};
 use super::output::{Forwarder, may_refuse, may_tear};
 use super::prefix::{Facts, Prefix, Stream};
 use super::prepare::Prepared;
+use cohort_manager::Place;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use pip_ground::Refusal;
 use std::collections::{HashMap, HashSet};
@@ -62,7 +63,7 @@ impl Streams {
     pub fn new(
         job: &mut Prepared,
         ranks: usize,
-        node: u32,
+        place: Place,
         kept: &[u32],
     ) -> Result<(Self, Option<(u64, u64)>), Refusal> {
         let output = std::mem::take(&mut job.streams.output);
@@ -89,8 +90,9 @@ impl Streams {
         let whole_lines = whole_lines && former.is_some();
         let refuse = |error: io::Error| Refusal::new(format!("the ranks' output: {error}"));
         let forwards = marked || output.copies || whole_lines;
-        let host = nix::sys::utsname::uname();
-        let host = host.map(|host| host.nodename().to_string_lossy().into_owned());
+        let host = host();
+        // The others write to those by now.
+        let emptied = if place.count > 1 { names_of_all(&output, place.index, &host) } else { Vec::new() };
         let this = Self {
             forwarders: forwards.then(|| Forwarder::new(above)).transpose().map_err(refuse)?.into_iter().collect(),
             has_lost: false,
@@ -101,9 +103,9 @@ impl Streams {
             input: job.streams.input,
             null: File::open(NULL).map_err(|error| refuse(about(NULL, error)))?.into(),
             files: HashMap::new(),
-            emptied: HashSet::new(),
-            node,
-            host: host.unwrap_or_default(),
+            emptied: emptied.into_iter().collect(),
+            node: place.index,
+            host,
         };
         Ok((this, former.flatten()))
     }
@@ -133,9 +135,9 @@ impl Streams {
         });
     }
 
-    /// Whether something of what ranks wrote is lost, and that was said.
+    /// Whether something of what ranks wrote, or were to read, is lost, and that was said.
     pub fn has_lost(&self) -> bool {
-        self.has_lost || self.forwarders.iter().any(Forwarder::has_lost)
+        self.has_lost || self.feeder.has_failed() || self.forwarders.iter().any(Forwarder::has_lost)
     }
 
     /// Opens the streams of a rank. One that is spawned reads nothing.
@@ -207,6 +209,34 @@ impl Streams {
         self.files.clear();
         self.forwarders.last_mut().map_or(Ok(()), Forwarder::start)
     }
+}
+
+/// Empties the files to which ranks of several nodes write. Before the nodes meet: then no rank runs.
+pub fn empty_common_files(output: &Output, place: Place) {
+    if place.count < 2 {
+        return;
+    }
+    for name in names_of_all(output, place.index, &host()) {
+        // What is wrong with one is said when ranks are to have it.
+        let file = fs::OpenOptions::new().append(true).custom_flags(libc::O_NONBLOCK).open(name);
+        if let Ok(file) = file
+            && file.metadata().is_ok_and(|facts| facts.is_file())
+        {
+            let _ = file.set_len(0);
+        }
+    }
+}
+
+/// The files that all ranks of this node write to, and maybe those of others.
+fn names_of_all(output: &Output, node: u32, host: &str) -> Vec<String> {
+    let patterns = output.files.iter().flatten();
+    let names = patterns.map(|pattern| [0, 1].map(|rank| Facts { rank, node, host }.expand(pattern)));
+    names.filter(|[one, other]| one == other).map(|[name, _]| name).collect()
+}
+
+fn host() -> String {
+    let host = nix::sys::utsname::uname();
+    host.map(|host| host.nodename().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// An error of this file.

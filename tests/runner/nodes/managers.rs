@@ -24,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/--hosts with a host that is none".into(), unknown_host),
         trial("nodes/--hosts takes no Slurm without a cluster".into(), no_cluster),
         trial("nodes/isolated ranks of two nodes are one job".into(), isolated),
+        trial("nodes/a file that ranks of all nodes write to".into(), common_file),
         trial("nodes/isolated ranks wait for the first node, which has ended".into(), || never_come(0)),
         trial("nodes/isolated ranks wait for the other node, which has ended".into(), || never_come(1)),
         trial("nodes/wrappers wait for another node, which has ended".into(), never_again),
@@ -285,4 +286,22 @@ fn never_in_time() -> Outcome {
     let words = "test $PMI_RANK -lt 2 || exec sleep 1000; exec python3 $1";
     let job = of_shells(&["--timeout", "2", "--isolate"], words)?;
     job.arg(client).run()?.expect_code(124)?.expect_text("the job was ended after 2 seconds").map(drop)
+}
+
+/// It is emptied once, before any rank runs.
+fn common_file() -> Outcome {
+    let file = place::scratch()?.join("output");
+    for label in ["", "-l"] {
+        std::fs::write(&file, "of an earlier job\n").map_err(|error| error.to_string())?;
+        let manager = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
+        let job = manager.args(["-n", "3"]).arg(place::built_file("pip-exec")?);
+        let job = job.args((!label.is_empty()).then_some(label)).args(["--no-mpi", "-n", "2", "-outfile-pattern"]);
+        let ended = job.arg(&file).args(["echo", "a line"]).run()?.expect_code(0)?;
+        let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+        let lines = text.lines().filter(|line| line.ends_with("a line")).count();
+        if (lines, text.lines().count()) != (6, 6) {
+            return Err(ended.failure(&format!("the file has \"{text}\"")));
+        }
+    }
+    Ok(())
 }

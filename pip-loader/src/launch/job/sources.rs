@@ -121,12 +121,19 @@ impl Source for Output {
     }
 
     fn serve(&mut self, job: &mut Job<'_>) {
-        let mut forwarders = job.spawner.streams.forwarders.iter();
-        if job.ends.shutdown.is_none() && forwarders.any(Forwarder::is_closed) {
-            // As for any program of a pipe whose reader has read enough.
-            job.begin_shutdown(UNREAD);
-        }
+        job.look_for_reader();
         job.spawner.streams.forget_ended();
+    }
+}
+
+impl Job<'_> {
+    /// Ends the job if nobody reads its output any more.
+    pub(super) fn look_for_reader(&mut self) {
+        let mut forwarders = self.spawner.streams.forwarders.iter();
+        if self.ends.shutdown.is_none() && forwarders.any(Forwarder::is_closed) {
+            // As for any program of a pipe whose reader has read enough.
+            self.begin_shutdown(UNREAD);
+        }
     }
 }
 
