@@ -1,7 +1,8 @@
 //! A thread of the root that takes a copy of each descriptor which a rank makes for the network.
 //!
 //! A rank may close all descriptors that it finds. What nobody else holds would be gone then, and with it a connection
-//! that the other node takes for this one's.
+//! that the other node takes for this one's. The thread also wakes the node's sleeper for a rank that has not the
+//! descriptor for that.
 
 use crate::network::Network;
 use cohort_base::signals::Signals;
@@ -39,6 +40,7 @@ impl Keeper {
         let thread = std::thread::Builder::new().name("cohort-keeper".into()).stack_size(128 << 10).spawn(move || {
             // Acquire pairs with the Release of the end.
             while !seen.load(Ordering::Acquire) {
+                shared.wake_for_others();
                 match shared.keep() {
                     true => std::thread::park(),
                     false => std::thread::park_timeout(AGAIN),

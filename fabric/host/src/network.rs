@@ -110,6 +110,8 @@ pub struct Network {
     waker: Mutex<DescriptorTable>,
     /// Whether each process holds it: `UNKNOWN` before its first call, then `HOLDS` or `LACKS`.
     waker_holders: Vec<AtomicU8>,
+    /// The sleeper is to be woken by the keeper: who wanted to has not the waker's descriptor.
+    owes_wake: AtomicBool,
     /// None if the process is the one rank of its node.
     descriptors: Option<Descriptors>,
     seats: Seats,
@@ -134,6 +136,7 @@ impl Network {
             limits,
             pins,
             queues: inner.iter().map(|end| end.endpoint.wait_descriptor()).collect(),
+            owes_wake: AtomicBool::new(false),
             waker_holders: (0..capacity).map(|_| AtomicU8::new(UNKNOWN)).collect(),
             event_queues: (0..capacity).map(|_| EventQueue::default()).collect(),
             job,
@@ -169,6 +172,14 @@ impl Network {
         self.endpoints.iter().filter(|end| !keep(end)).count() == 0
     }
 
+    /// Wakes the sleeper for who could not, from the root.
+    pub fn wake_for_others(&self) {
+        if self.owes_wake.swap(false, Ordering::Acquire) {
+            let _ = Watch::wake(self.watch.descriptor());
+        }
+    }
+
+    /// It takes no seat: to unpark a thread is a system call that sets no error.
     #[cold]
     fn call_keeper(&self) {
         if let Some(keeper) = self.keeper.get() {
@@ -542,9 +553,10 @@ unsafe impl Transport for Network {
             }
             holds => holds == HOLDS,
         };
-        if holds {
-            // A program that closes it is not helped here: the sleeper looks again by itself.
-            let _ = Watch::wake(self.watch.descriptor());
+        if !holds || !Watch::wake(self.watch.descriptor()) {
+            // The keeper has it. Release pairs with the Acquire in `wake_for_others`.
+            self.owes_wake.store(true, Ordering::Release);
+            self.call_keeper();
         }
     }
 }
