@@ -65,6 +65,8 @@ pub struct Pulse {
     is_met: bool,
     /// Refusals since its last answer.
     refusals: u32,
+    /// No way led to it when it was asked last.
+    is_unreachable: bool,
     /// What the last failure was.
     code: i32,
 }
@@ -72,7 +74,7 @@ pub struct Pulse {
 impl Pulse {
     /// A node that is looked at from now on.
     pub fn begin(now: Instant) -> Self {
-        Self { heard: now, next: now, is_met: false, refusals: 0, code: libc::ETIMEDOUT }
+        Self { heard: now, next: now, is_met: false, refusals: 0, is_unreachable: false, code: libc::ETIMEDOUT }
     }
 
     /// When to look next.
@@ -88,7 +90,7 @@ impl Pulse {
     /// It has answered.
     pub fn answer(&mut self, now: Instant) {
         (self.heard, self.is_met, self.refusals) = (now, true, 0);
-        self.code = libc::ETIMEDOUT;
+        (self.is_unreachable, self.code) = (false, libc::ETIMEDOUT);
     }
 
     /// Its connection has ended, or none could be made.
@@ -105,7 +107,21 @@ impl Pulse {
         if matches!(error, Errno::CONNREFUSED | Errno::CONNRESET) {
             self.next = self.next.min(now + AGAIN);
         }
+        self.is_unreachable = matches!(error, Errno::HOSTUNREACH | Errno::NETUNREACH);
         self.code = error.raw_os_error();
+    }
+
+    /// Whether no way led to it when it was asked last.
+    pub fn is_unreachable(&self) -> bool {
+        self.is_unreachable
+    }
+
+    /// It is looked at again after others had their turn. Its silence goes on, but the failures until then are no
+    /// verdict: it has half a period to answer.
+    pub fn resume(&mut self, now: Instant, patience: Patience) {
+        let longest = patience.timeout + patience.period / 2;
+        self.heard = now.checked_sub(longest).map_or(self.heard, |earliest| self.heard.max(earliest));
+        self.next = now;
     }
 
     /// Whether it has answered once.
@@ -162,6 +178,26 @@ mod tests {
         let end = start + 40 * SECOND;
         assert_eq!(pulse.deadline(patience), end);
         assert_eq!(pulse.verdict(end, patience), Some(expected));
+    }
+
+    #[test]
+    fn silence_adds_up_over_turns() {
+        let patience = Patience::of(30 * SECOND).shared_by(100);
+        let start = Instant::now();
+        let mut pulse = Pulse::begin(start);
+        pulse.answer(start);
+        assert!(!pulse.is_unreachable());
+        for turn in 0..9 {
+            let now = start + 10 * turn * SECOND;
+            pulse.resume(now, patience);
+            assert_eq!(pulse.verdict(now, patience.later()), None, "it is asked first");
+            let half = now + patience.period / 2;
+            assert_eq!(pulse.verdict(half, patience.later()).is_some(), turn >= 4, "turn {turn}");
+            pulse.fail(now, Errno::HOSTUNREACH);
+            assert!(pulse.is_unreachable());
+        }
+        pulse.answer(start + 90 * SECOND);
+        assert!(!pulse.is_unreachable());
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Worker {
     /// Each stands for a descriptor, and goes when one is needed ([`SPARES`]).
     spares: Vec<OwnedFd>,
     watched: BTreeMap<u32, Watched>,
+    /// Nodes that could not be reached when their turn was over.
+    missed: BTreeMap<u32, Watched>,
     roster: Roster,
     /// Nodes that never answered are missed too.
     misses_all: bool,
@@ -111,6 +113,7 @@ impl Worker {
             guests: Vec::new(),
             spares: Vec::new(),
             watched: BTreeMap::new(),
+            missed: BTreeMap::new(),
             questions: 0,
         };
         worker.restock();
@@ -135,7 +138,8 @@ impl Worker {
             let now = Instant::now();
             let late = now.saturating_duration_since(planned);
             if late > PAUSE {
-                self.watched.values_mut().for_each(|watched| watched.pulse.forgive(late));
+                let all = self.watched.values_mut().chain(self.missed.values_mut());
+                all.for_each(|watched| watched.pulse.forgive(late));
             }
             self.choose(now);
             self.look(now);
@@ -196,7 +200,8 @@ impl Worker {
     /// Says at whom to look.
     fn choose(&mut self, now: Instant) {
         for (place, node) in self.roster.ring().into_iter().enumerate() {
-            let watched = self.watched.entry(node).or_insert_with(|| Watched::begin(now));
+            let (missed, patience) = (&mut self.missed, self.patience);
+            let watched = self.watched.entry(node).or_insert_with(|| take_up(missed, node, now, patience));
             (watched.is_kept, watched.is_next) = (true, place == 0);
         }
         if now < self.rotate {
@@ -212,12 +217,15 @@ impl Worker {
         let waiting = self.roster.next(WINDOW, talks_with, is_watched);
         let room = WINDOW - others;
         if waiting.len() > room {
-            self.watched.retain(|_, watched| watched.is_kept || watched.asked.is_some());
+            let is_over = |_: &u32, watched: &mut Watched| !watched.is_kept && watched.asked.is_none();
+            let over = self.watched.extract_if(.., is_over);
+            self.missed.extend(over.filter(|(_, watched)| watched.pulse.is_unreachable()));
         }
         let others = self.watched.values();
         let room = WINDOW - others.filter(|watched| !watched.is_kept).count();
         for node in waiting.into_iter().take(room) {
-            self.watched.insert(node, Watched::begin(now));
+            let watched = take_up(&mut self.missed, node, now, self.shared_patience);
+            self.watched.insert(node, watched);
         }
     }
 
@@ -305,6 +313,7 @@ impl Worker {
 
     fn forget(&mut self, node: u32) {
         self.watched.remove(&node);
+        self.missed.remove(&node);
         self.roster.remove(node);
     }
 
@@ -373,6 +382,7 @@ impl Worker {
             if let (Some(node), true) = (guest.node, ready) {
                 match answered {
                     Ok(true) => {
+                        self.missed.remove(&node);
                         if let Some(watched) = self.watched.get_mut(&node) {
                             watched.pulse.answer(now);
                         }
@@ -512,6 +522,15 @@ impl Worker {
             self.guests.push(Guest { line: Line::accepted(socket), node: None, since: now });
         }
     }
+}
+
+/// A node that is looked at from now on, with the silence that it has had.
+fn take_up(missed: &mut BTreeMap<u32, Watched>, node: u32, now: Instant, patience: Patience) -> Watched {
+    let Some(mut watched) = missed.remove(&node) else {
+        return Watched::begin(now);
+    };
+    watched.pulse.resume(now, patience);
+    watched
 }
 
 impl Watched {
