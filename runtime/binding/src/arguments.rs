@@ -236,6 +236,29 @@ impl<'a, A: Abi> Call<'a, A> {
         }
     }
 
+    /// [`Call::check_buffer`] for blocks of a buffer: so many elements of a type at a displacement in bytes. These may
+    /// be addresses, relative to `MPI_BOTTOM`, NULL; the first page of memory has none.
+    ///
+    /// # Errors
+    /// `MPI_ERR_BUFFER`.
+    #[inline]
+    pub fn check_blocks<'t>(
+        &self,
+        buffer: Base,
+        mut blocks: impl Iterator<Item = (i64, i64, &'t TypeRef)>,
+    ) -> Outcome<()> {
+        const FIRST_PAGE: i64 = 4096;
+        match buffer.is_null() {
+            true => blocks.try_for_each(|(start, elements, datatype)| match start < FIRST_PAGE {
+                true => self.check_buffer(buffer, elements, datatype),
+                false => Ok(()),
+            }),
+            false => {
+                blocks.next().map_or(Ok(()), |(_, elements, datatype)| self.check_buffer(buffer, elements, datatype))
+            }
+        }
+    }
+
     /// The error of a buffer that is NULL, or `MPI_IN_PLACE`.
     #[cold]
     fn bad_buffer(&self, elements: i64, in_place: bool) -> Error {

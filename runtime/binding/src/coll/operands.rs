@@ -20,6 +20,8 @@ pub struct Operands<A: Abi> {
 pub enum Role {
     /// Operand and result.
     Both,
+    /// The same, with a result of so many elements only, unless it is in place.
+    Sharer(i64),
     /// An operand only; the result argument is not read.
     Contributor,
     /// A result only; the operand argument is not read.
@@ -47,14 +49,16 @@ impl<A: Abi> Operands<A> {
         op.check(&datatype)?;
         let input = match role {
             Role::Receiver => None,
-            Role::Both if in_place::<A>(send_buffer) => None,
+            Role::Both | Role::Sharer(_) if in_place::<A>(send_buffer) => None,
             _ => {
                 call.check_buffer(send_buffer, elements, &datatype)?;
                 Some(send_buffer.as_ptr().cast_const().cast())
             }
         };
-        if role != Role::Contributor {
-            call.check_buffer(buffer.base, elements, &datatype)?;
+        match role {
+            Role::Contributor => {}
+            Role::Sharer(own) if input.is_some() => call.check_buffer(buffer.base, own, &datatype)?,
+            _ => call.check_buffer(buffer.base, elements, &datatype)?,
         }
         let base = buffer.base.as_ptr().cast();
         Ok(Self {

@@ -113,8 +113,12 @@ impl<A: Abi, C: Count> Unchecked<A> for Buffer<A, C> {
     }
 
     #[inline(always)]
-    fn check(self, call: &Call<'_, A>, _parts: usize) -> Outcome<Data> {
-        Data::check(call, self)
+    fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Data> {
+        match parts {
+            // Who has no neighbours may pass NULL.
+            0 => call.count(self.count).and_then(|_| Data::unused(call, self.datatype)),
+            _ => Data::check(call, self),
+        }
     }
 }
 
@@ -133,8 +137,9 @@ impl<A: Abi, C: Count> Unchecked<A> for OfOneType<'_, A, C> {
         let Self(buffer, lengths, displacements, datatype) = self;
         let datatype = call.committed(datatype)?;
         let (counts, displacements) = (counts(lengths, parts)?, list(displacements, parts)?);
-        let longest = counts.iter().copied().max().unwrap_or(0);
-        call.check_buffer(buffer, longest, &datatype)?;
+        let extent = datatype.extent();
+        let blocks = displacements.iter().zip(&counts);
+        call.check_blocks(buffer, blocks.map(|(start, &count)| (start.wrapping_mul(extent), count, &datatype)))?;
         Ok(Varying { base: buffer.as_ptr().cast(), counts, displacements, datatype })
     }
 }
@@ -157,10 +162,8 @@ impl<A: Abi, C: Count, D: Integer> Unchecked<A> for OfTypes<'_, A, C, D> {
         if in_place::<A>(buffer) {
             return Err(neutral::ERR_BUFFER.into());
         }
-        for ((&count, &start), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
-            // Displacements may be addresses, relative to MPI_BOTTOM.
-            call.check_buffer(buffer.offset(start as isize), count, datatype)?;
-        }
+        let blocks = displacements.iter().zip(&counts).zip(&datatypes);
+        call.check_blocks(buffer, blocks.map(|((&start, &count), datatype)| (start, count, datatype)))?;
         Ok(Typed { base: buffer.as_ptr().cast(), counts, displacements, datatypes })
     }
 }

@@ -5,6 +5,7 @@ use super::described::{Allreduce, Reduce, ReduceScatter, Scanned};
 use super::forms::Form;
 use super::nonblocking::Nonblocking;
 use super::operands::{Operands, Role};
+use super::parts::in_place;
 use super::persistent::Persistent;
 use super::root::{NOBODY, is_root, root};
 use super::{apart, equal};
@@ -26,8 +27,9 @@ fn both<A: Abi>(
     send_buffer: Base,
     buffer: Buffer<A, impl Count>,
     op: A::Op,
+    role: Role,
 ) -> Outcome<Operands<A>> {
-    let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
+    let operands = Operands::check(call, send_buffer, buffer, op, role)?;
     if comm.is_inter() {
         operands.out_of_place()?;
     }
@@ -44,7 +46,12 @@ fn scanning<A: Abi>(
     kind: Scan,
 ) -> Outcome<()> {
     only_intra(comm)?;
-    let operands = both(call, comm, send_buffer, buffer, op)?;
+    let role = match kind {
+        // The first member gets nothing, so its result may be NULL. In place it has its operand there.
+        Scan::Exclusive if comm.me() == 0 && !in_place::<A>(send_buffer) => Role::Contributor,
+        _ => Role::Both,
+    };
+    let operands = both(call, comm, send_buffer, buffer, op, role)?;
     form.with(Scanned { operands, kind })
 }
 
@@ -59,7 +66,8 @@ fn sharing<A: Abi>(
 ) -> Outcome<()> {
     let total = counts.iter().try_fold(0_i64, |sum, &count| sum.checked_add(count));
     let all = Buffer { base, count: total.ok_or(neutral::ERR_COUNT)?, datatype };
-    let operands = both(call, comm, send_buffer, all, op)?;
+    let own = counts.get(comm.me() as usize).copied().unwrap_or(0);
+    let operands = both(call, comm, send_buffer, all, op, Role::Sharer(own))?;
     form.with(ReduceScatter { operands, counts })
 }
 
@@ -93,7 +101,7 @@ forms! {
         buffer: Buffer<A, C>,
         op: A::Op,
     )
-    = |call, comm, form| match both(call, comm, send_buffer, buffer, op) {
+    = |call, comm, form| match both(call, comm, send_buffer, buffer, op, Role::Both) {
         Ok(operands) => form.with(Allreduce { operands }),
         Err(why) => form.refused(why, |why| {
             equal::instead(call, (send_buffer, buffer), op, comm, None, why)
