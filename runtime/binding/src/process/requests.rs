@@ -189,6 +189,11 @@ pub trait RequestKind: Any + fmt::Debug {
     /// Gives back what the operation has of the engine, when its handle goes.
     fn release(self: Box<Self>, claim: &mut Claim<'_>);
 
+    /// Whether the operation keeps its slot when its handle goes (`MPI_Request_free`), for a later call that ends it.
+    fn outlives_handle(&self) -> bool {
+        false
+    }
+
     /// `MPI_Request_free`: the handle goes, the operation goes on. Gives an error of the application's, or
     /// `MPI_SUCCESS`.
     ///

@@ -349,11 +349,12 @@ impl<'a> Live<'a> {
     #[cold]
     fn finish_other<A: Abi>(self, call: &Call<'_, A>, kind: &dyn RequestKind) -> Finished {
         let (mut status, comm) = (kind.status(), kind.comm());
-        let why = if status.error == neutral::SUCCESS { None } else { kind.why() };
+        let mut why = if status.error == neutral::SUCCESS { None } else { kind.why() };
         let rest = kind.end(call.rank());
         if let Rest::Nothing(error) = rest {
-            if status.error == neutral::SUCCESS {
-                status.error = error;
+            // The last function of the program's that fails is what a call tells of (MPI-4.1 section 13.2).
+            if error != neutral::SUCCESS {
+                (status.error, why) = (error, None);
             }
             self.forget(call, &mut call.rank().enter());
         }

@@ -8,7 +8,7 @@ use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Status, StatusLayout, callback, neutral};
 use cohort_engine::{Claim, Rank, wait};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// The application's functions, whatever its ABI. They run on the task that calls MPI.
 trait Callbacks {
@@ -22,12 +22,26 @@ trait Callbacks {
 /// An operation that the application completes.
 pub struct Generalized {
     callbacks: Box<dyn Callbacks>,
-    complete: AtomicBool,
+    /// [`COMPLETE`] and [`FREED`].
+    seen: AtomicU8,
+}
+
+/// `MPI_Grequest_complete` was called.
+const COMPLETE: u8 = 1;
+/// `MPI_Request_free` was called. Of the two, the later call ends the request, whichever thread makes it.
+const FREED: u8 = 2;
+
+impl Generalized {
+    /// Notes a call, and gives those before it.
+    fn note(&self, call: u8) -> u8 {
+        // The release is for who waits, and both are for who ends the request: it sees what the other has done before.
+        self.seen.fetch_or(call, Ordering::AcqRel)
+    }
 }
 
 impl core::fmt::Debug for Generalized {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Generalized").field("complete", &self.complete).finish_non_exhaustive()
+        f.debug_struct("Generalized").field("seen", &self.seen).finish_non_exhaustive()
     }
 }
 
@@ -38,8 +52,8 @@ impl RequestKind for Generalized {
 
     /// Whether `MPI_Grequest_complete` was called.
     fn is_complete(&self) -> bool {
-        // Paired with the release in `complete`.
-        self.complete.load(Ordering::Acquire)
+        // Paired with the release in `note`.
+        self.seen.load(Ordering::Acquire) & COMPLETE != 0
     }
 
     /// The status, from the application; its error code is the function's own failure.
@@ -53,6 +67,11 @@ impl RequestKind for Generalized {
     }
 
     fn release(self: Box<Self>, _claim: &mut Claim<'_>) {}
+
+    /// `MPI_Grequest_complete` ends it.
+    fn outlives_handle(&self) -> bool {
+        self.note(FREED) & COMPLETE == 0
+    }
 
     fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
         Ok(self.callbacks.free())
@@ -164,20 +183,23 @@ pub fn start<A: Abi>(
 ) -> Outcome<()> {
     let request = output(request)?;
     let functions = Functions::<A> { fortran: AtomicBool::new(false), query, free, cancel, extra_state };
-    let operation = Generalized { callbacks: Box::new(functions), complete: AtomicBool::new(false) };
+    let operation = Generalized { callbacks: Box::new(functions), seen: AtomicU8::new(0) };
     publish_kind(call, operation, request)
 }
 
-/// `MPI_Grequest_complete`. Any thread of the rank may call it while another waits.
+/// `MPI_Grequest_complete`. Any thread of the rank may call it while another waits. A request that was freed ends here.
 pub fn complete<A: Abi>(call: &Call<'_, A>, request: A::Request) -> Outcome<()> {
-    match live(call, request)?.and_then(|request| request.kind::<Generalized>()) {
-        Some(operation) => {
-            // Paired with the acquire in `is_complete`.
-            operation.complete.store(true, Ordering::Release);
-            wait::wake(call.rank());
-            Ok(())
-        }
-        _ => Err(neutral::ERR_REQUEST.into()),
+    let request = live(call, request)?.ok_or(neutral::ERR_REQUEST)?;
+    let operation = request.kind::<Generalized>().ok_or(neutral::ERR_REQUEST)?;
+    if operation.note(COMPLETE) != FREED {
+        wait::wake(call.rank());
+        return Ok(());
+    }
+    let code = operation.callbacks.free();
+    request.forget(call, &mut call.rank().enter());
+    match code {
+        neutral::SUCCESS => Ok(()),
+        code => Err(code.into()),
     }
 }
 

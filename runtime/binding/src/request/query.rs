@@ -15,7 +15,12 @@ use core::ffi::c_int;
 pub fn free<A: Abi>(call: &Call<'_, A>, request: InOut<'_, A::Request>) -> Outcome<()> {
     let request = call.inout(request, "request")?;
     let operation = live(call, request.get())?.ok_or(neutral::ERR_REQUEST)?;
+    let null = A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL);
     let freed = match operation.state() {
+        RequestState::Other(kind) if kind.outlives_handle() => {
+            request.set(null);
+            return Ok(());
+        }
         RequestState::Other(kind) => kind.abandon(call.rank())?,
         // Others may read the buffers of a collective as long as it is under way, and MPI
         // forbids to free it.
@@ -25,7 +30,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, request: InOut<'_, A::Request>) -> Outco
         _ => neutral::SUCCESS,
     };
     operation.forget(call, &mut call.rank().enter());
-    request.set(A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL));
+    request.set(null);
     match freed {
         neutral::SUCCESS => Ok(()),
         code => Err(code.into()),
