@@ -8,6 +8,7 @@ pub use external::{pack as pack_external, pack_size as pack_external_size, unpac
 
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
+use crate::status::store;
 use cohort_abi::parameters::{Base, Buffer, InOut, Out};
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::datatype::{self, TypeRef};
@@ -113,7 +114,7 @@ pub fn unpack<A: Abi, C: Count>(
     source.advance(position)
 }
 
-/// `MPI_Pack_size`.
+/// `MPI_Pack_size`: `MPI_UNDEFINED` for more than `size` can hold.
 pub fn pack_size<A: Abi, C: Count>(
     call: &Call<'_, A>,
     elements: C,
@@ -124,7 +125,5 @@ pub fn pack_size<A: Abi, C: Count>(
     call.on_comm(comm)?;
     let size = call.output(size, "size")?;
     let elements = call.count(elements)?;
-    let bytes = size_of(&call.committed(datatype)?, elements)?;
-    size.write(C::from_i64(bytes).ok_or(neutral::ERR_ARG)?);
-    Ok(())
+    store(size, size_of(&call.committed(datatype)?, elements).ok())
 }

@@ -53,7 +53,7 @@ pub fn failure_of(status: &Status) -> Error {
 }
 
 /// Stores a count, or `MPI_UNDEFINED` if there is none or it does not fit.
-fn store<I: Integer>(target: ResultPlace<'_, I>, count: Option<i64>) -> Outcome<()> {
+pub(crate) fn store<I: Integer>(target: ResultPlace<'_, I>, count: Option<i64>) -> Outcome<()> {
     let value = count.and_then(I::from_i64);
     let value = value.or_else(|| I::from_i64(i64::from(neutral::UNDEFINED)));
     target.write(value.ok_or(neutral::ERR_INTERN)?);
