@@ -56,6 +56,12 @@ impl<'a, A: Abi> Call<'a, A> {
         found.map_err(|class| bad_comm(self, comm, class))
     }
 
+    /// The communicator, by its neutral handle, whose error handler hears when the call fails.
+    #[inline]
+    pub fn for_comm(&self, comm: u32) {
+        self.listener.set(Listener::Comm(comm));
+    }
+
     /// The session that the call is for; its error handler hears when the call fails.
     ///
     /// # Errors

@@ -3,12 +3,13 @@
 use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::data::Data;
 use crate::p2p::{FROM_NOBODY, source, wanted_tag};
+use crate::process::pending::Matched;
 use crate::request::publish_pending;
 use crate::status::{failure_of, neutral_status};
 use cohort_abi::parameters::{Buffer, InOut, Out, ResultPlace, StatusOut};
 use cohort_abi::{Abi, Count, Handle, HandleKind, INDEX_MAX, Status, dynamic, neutral};
 use cohort_engine::wait::{WaitKind, progress, until};
-use cohort_engine::{Claim, MessageRef, RequestRef, Source, Tag};
+use cohort_engine::{Claim, RequestRef, Source, Tag};
 use core::ffi::c_int;
 
 /// What a probe looks for; without a source it is `MPI_PROC_NULL`.
@@ -107,12 +108,11 @@ fn twice<A: Abi, T>(call: &Call<'_, A>, mut look: impl FnMut(&mut Claim<'_>) -> 
     }
 }
 
-/// Gives the program a handle of a matched message.
-fn publish<A: Abi>(call: &Call<'_, A>, message: MessageRef, target: ResultPlace<'_, A::Message>) -> Outcome<()> {
+/// A handle of a matched message.
+fn keep<A: Abi>(call: &Call<'_, A>, matched: Matched) -> Outcome<A::Message> {
     let claim = &mut call.rank().enter();
-    let index = call.pending().messages.insert(claim, message).ok_or(neutral::ERR_NO_MEM)?;
-    target.write(A::Message::from_neutral(call.context(), dynamic(HandleKind::Message, index)));
-    Ok(())
+    let index = call.pending().messages.insert(claim, matched).ok_or(neutral::ERR_NO_MEM)?;
+    Ok(A::Message::from_neutral(call.context(), dynamic(HandleKind::Message, index)))
 }
 
 /// `MPI_Mprobe`.
@@ -124,16 +124,17 @@ pub fn mprobe<A: Abi>(
     message: Out<'_, A::Message>,
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
-    let comm = call.on_comm(comm)?;
-    let message = call.output(message, "message")?;
-    let wanted = Wanted::check::<A>(comm, from, tag)?;
+    let communicator = call.on_comm(comm)?;
+    let target = call.output(message, "message")?;
+    let wanted = Wanted::check::<A>(communicator, from, tag)?;
     let Some(from) = wanted.from else {
-        return no_process(call, message, status);
+        return no_process(call, target, status);
     };
     let found = cohort_engine::mprobe(call.owner(), from, wanted.context, wanted.tag);
-    let (found, outcome) = found.map_err(engine_error)?;
+    let (message, outcome) = found.map_err(engine_error)?;
     status.write(&neutral_status(&outcome));
-    publish(call, found, message)
+    target.write(keep(call, Matched { message, comm: comm.neutral() })?);
+    Ok(())
 }
 
 /// `MPI_Improbe`.
@@ -146,21 +147,22 @@ pub fn improbe<A: Abi>(
     message: Out<'_, A::Message>,
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
-    let comm = call.on_comm(comm)?;
+    let communicator = call.on_comm(comm)?;
     let flag = call.output(flag, "flag")?;
-    let message = call.output(message, "message")?;
-    let wanted = Wanted::check::<A>(comm, from, tag)?;
+    let target = call.output(message, "message")?;
+    let wanted = Wanted::check::<A>(communicator, from, tag)?;
     let Some(from) = wanted.from else {
         flag.write(1);
-        return no_process(call, message, status);
+        return no_process(call, target, status);
     };
     let found = twice(call, |claim| cohort_engine::improbe(claim, from, wanted.context, wanted.tag));
     flag.write(c_int::from(found.is_some()));
-    let Some((found, outcome)) = found else {
+    let Some((message, outcome)) = found else {
         return wanted.may_come(call, from);
     };
     status.write(&neutral_status(&outcome));
-    publish(call, found, message)
+    target.write(keep(call, Matched { message, comm: comm.neutral() })?);
+    Ok(())
 }
 
 /// What a matched probe of `MPI_PROC_NULL` gives.
@@ -174,29 +176,42 @@ fn no_process<A: Abi>(
     Ok(())
 }
 
-/// Starts the receive of a matched message and takes its handle away.
+/// Starts the receive of a matched message and takes its handle away. Gives the message's communicator, too, whose
+/// error handler hears of failures.
 fn receive<A: Abi, C: Count>(
     call: &Call<'_, A>,
     buffer: Buffer<A, C>,
     message: InOut<'_, A::Message>,
-) -> Outcome<RequestRef> {
+) -> Outcome<(RequestRef, u32)> {
     let message = call.inout(message, "message")?;
-    let data = Data::check(call, buffer)?;
     let handle = message.get().neutral();
     let null = A::Message::from_neutral(call.context(), neutral::handle::MESSAGE_NULL);
-    let claim = &mut call.rank().enter();
     if handle == neutral::handle::MESSAGE_NO_PROC {
+        Data::check(call, buffer)?;
         message.set(null);
-        return RequestRef::completed(claim, FROM_NOBODY).ok_or_else(|| neutral::ERR_NO_MEM.into());
+        let completed = RequestRef::completed(&mut call.rank().enter(), FROM_NOBODY).ok_or(neutral::ERR_NO_MEM)?;
+        return Ok((completed, neutral::handle::COMM_SELF));
     }
     let index = handle & INDEX_MAX;
     if handle != dynamic(HandleKind::Message, index) {
         return Err(neutral::ERR_REQUEST.into());
     }
-    let matched = call.pending().messages.remove(claim, index).ok_or(neutral::ERR_REQUEST)?;
-    message.set(null);
-    let started = cohort_engine::imrecv(claim, matched, data.buffer());
-    started.map_err(engine_error)
+    let messages = &call.pending().messages;
+    let matched = messages.remove(&mut call.rank().enter(), index).ok_or(neutral::ERR_REQUEST)?;
+    let comm = matched.comm;
+    call.for_comm(comm);
+    match Data::check(call, buffer) {
+        Ok(data) => {
+            message.set(null);
+            let started = cohort_engine::imrecv(&mut call.rank().enter(), matched.message, data.buffer());
+            Ok((started.map_err(engine_error)?, comm))
+        }
+        // The message stays, maybe with another handle.
+        Err(error) => {
+            message.set(keep(call, matched)?);
+            Err(error)
+        }
+    }
 }
 
 /// `MPI_Mrecv`.
@@ -206,7 +221,7 @@ pub fn mrecv<A: Abi, C: Count>(
     message: InOut<'_, A::Message>,
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
-    let request = receive(call, buffer, message)?;
+    let (request, _) = receive(call, buffer, message)?;
     if !request.is_complete() {
         until(call.owner(), WaitKind::Request, || request.is_complete());
     }
@@ -227,6 +242,6 @@ pub fn imrecv<A: Abi, C: Count>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let request = call.output(request, "request")?;
-    let started = receive(call, buffer, message)?;
-    publish_pending(call, started, neutral::handle::COMM_SELF, request)
+    let (started, comm) = receive(call, buffer, message)?;
+    publish_pending(call, started, comm, request)
 }

@@ -16,11 +16,19 @@ pub struct Pending {
     /// Of those, what waits for another receive or collective.
     pub spares: Spares,
     /// By index of their handle.
-    pub messages: Slots<MessageRef>,
+    pub messages: Slots<Matched>,
     /// The application's reduction operations, by index of their handle.
     pub ops: Slots<UserFunction>,
     buffers: UnsafeCell<BufferPools>,
     reserved: UnsafeCell<Reserved>,
+}
+
+/// A message that a matched probe has found.
+pub struct Matched {
+    /// The message.
+    pub message: MessageRef,
+    /// Neutral handle of its communicator, whose error handler hears of failures.
+    pub comm: u32,
 }
 
 /// An operation that the application made. It belongs to one rank, whose programs speak one ABI,
