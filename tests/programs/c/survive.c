@@ -51,6 +51,12 @@ static void meet_death(void) {
         CHECK_EQ(class_of(MPI_Waitall(2, requests, statuses)), MPI_ERR_IN_STATUS);
         CHECK_EQ(class_of(statuses[0].MPI_ERROR), MPIX_ERR_PROC_FAILED);
         CHECK_EQ(class_of(statuses[1].MPI_ERROR), MPIX_ERR_PROC_FAILED);
+        // The error of the send alone.
+        CHECK_EQ(class_of(MPI_Sendrecv(data, LONG, MPI_CHAR, 1, 9, more, LONG, MPI_CHAR, MPI_PROC_NULL, 9,
+                                       MPI_COMM_WORLD, MPI_STATUS_IGNORE)), MPIX_ERR_PROC_FAILED);
+        CHECK_EQ(MPI_Isendrecv(data, LONG, MPI_CHAR, 1, 9, more, LONG, MPI_CHAR, MPI_PROC_NULL, 9, MPI_COMM_WORLD,
+                               requests), MPI_SUCCESS);
+        CHECK_EQ(class_of(MPI_Wait(requests, MPI_STATUS_IGNORE)), MPIX_ERR_PROC_FAILED);
         CHECK_EQ(MPI_Recv(NULL, 0, MPI_CHAR, 2, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_SUCCESS);
         byte = 77;
         CHECK_EQ(MPI_Send(&byte, 1, MPI_CHAR, 2, 6, MPI_COMM_WORLD), MPI_SUCCESS);

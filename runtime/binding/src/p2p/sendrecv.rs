@@ -52,19 +52,20 @@ fn start<A: Abi, C: Count>(
     }
 }
 
-/// Waits for both; the status is the receive's.
+/// Waits for both; the status is the receive's. Of two errors the receive's is told.
 fn finish<A: Abi>(call: &Call<'_, A>, both: Both, status: StatusOut<'_, A>) -> Outcome<()> {
     let done = || both.receive.is_complete() && both.send.is_complete();
     if !done() {
         until(call.owner(), WaitKind::Request, done);
     }
-    let received = neutral_status(&both.receive.status());
+    let (received, sent) = (neutral_status(&both.receive.status()), both.send.status().error);
     let claim = &mut call.rank().enter();
     both.receive.release(claim);
     both.send.release(claim);
     status.write(&received);
-    match received.error {
-        neutral::SUCCESS => Ok(()),
+    match (received.error, sent) {
+        (neutral::SUCCESS, neutral::SUCCESS) => Ok(()),
+        (neutral::SUCCESS, _) => Err(sent.into()),
         _ => Err(failure_of(&received)),
     }
 }

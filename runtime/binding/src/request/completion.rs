@@ -241,7 +241,13 @@ impl<'a> Live<'a> {
             RequestState::Once(operation) | RequestState::Collective(operation, _) => {
                 neutral_status(&operation.request.status())
             }
-            RequestState::Exchange { receive, .. } => neutral_status(&receive.status()),
+            RequestState::Exchange { receive, send, .. } => {
+                let mut status = neutral_status(&receive.status());
+                if status.error == neutral::SUCCESS {
+                    status.error = send.status().error;
+                }
+                status
+            }
             RequestState::Small(small, ..) => neutral_status(&small.status()),
             RequestState::Other(kind) => kind.status(),
         }
