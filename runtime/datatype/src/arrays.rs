@@ -24,8 +24,8 @@ pub enum ArrayOrder {
 /// How one dimension of a distributed array is dealt to processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// `MPI_DISTRIBUTE_NONE`: not distributed.
-    None,
+    /// `MPI_DISTRIBUTE_NONE`: not distributed. Its argument only comes back in the type's contents.
+    None(Option<i64>),
     /// `MPI_DISTRIBUTE_BLOCK`; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
     Block(Option<i64>),
     /// `MPI_DISTRIBUTE_CYCLIC`; `None` is `MPI_DISTRIBUTE_DFLT_DARG`, that is 1.
@@ -33,12 +33,14 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// The pair (distribution, argument) of the MPI-5 ABI.
+    /// What stands for `MPI_DISTRIBUTE_DFLT_DARG` in the contents of a type.
+    pub const DEFAULT_ARGUMENT: i32 = i32::MIN;
+
+    /// The distribution of the MPI-5 ABI, and its argument.
     fn neutral(self) -> (i32, i32) {
-        const DEFAULT_ARGUMENT: i32 = 19;
-        let argument = |value: Option<i64>| value.map_or(DEFAULT_ARGUMENT, |value| value as i32);
+        let argument = |value: Option<i64>| value.map_or(Self::DEFAULT_ARGUMENT, |value| value as i32);
         match self {
-            Self::None => (16, DEFAULT_ARGUMENT),
+            Self::None(value) => (16, argument(value)),
             Self::Block(value) => (17, argument(value)),
             Self::Cyclic(value) => (18, argument(value)),
         }
@@ -149,8 +151,8 @@ fn owned(size: i64, distribution: Distribution, extent: i64, coordinate: i64) ->
         return Err(TypeError::BadArray { what: "array_of_gsizes" });
     }
     let (length, cyclic) = match distribution {
-        Distribution::None if extent == 1 => (size, false),
-        Distribution::None => {
+        Distribution::None(_) if extent == 1 => (size, false),
+        Distribution::None(_) => {
             return Err(TypeError::BadArray { what: "array_of_psizes" });
         }
         Distribution::Block(None) => ((size + extent - 1) / extent, false),

@@ -19,13 +19,14 @@ fn array_order<A: Abi>(order: c_int) -> Outcome<ArrayOrder> {
 
 /// How one dimension is distributed.
 fn distribution<A: Abi>(kind: i64, argument: i64) -> Outcome<Distribution> {
+    let kind = A::distribute_in(kind as c_int);
     let argument = match argument {
         value if value == A::DISTRIBUTE_DFLT_DARG => None,
-        value if value > 0 => Some(value),
+        value if value > 0 || kind == neutral::DISTRIBUTE_NONE => Some(value),
         _ => return Err(neutral::ERR_ARG.into()),
     };
-    match A::distribute_in(kind as c_int) {
-        neutral::DISTRIBUTE_NONE => Ok(Distribution::None),
+    match kind {
+        neutral::DISTRIBUTE_NONE => Ok(Distribution::None(argument)),
         neutral::DISTRIBUTE_BLOCK => Ok(Distribution::Block(argument)),
         neutral::DISTRIBUTE_CYCLIC => Ok(Distribution::Cyclic(argument)),
         _ => Err(neutral::ERR_ARG.into()),

@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Outcome, output};
 use cohort_abi::parameters::{Out, OutArray};
 use cohort_abi::{Abi, Handle, Integer, neutral};
-use cohort_engine::datatype::{Combiner, Contents, TypeRef};
+use cohort_engine::datatype::{Combiner, Contents, Distribution, TypeRef};
 use core::ffi::c_int;
 
 /// Stores a length.
@@ -96,7 +96,7 @@ fn integer<A: Abi>(contents: &Contents, at: usize) -> c_int {
             let arguments = distributions.end..distributions.end + dimensions;
             if distributions.contains(&at) {
                 A::distribute_out(value)
-            } else if arguments.contains(&at) && value == DEFAULT_ARGUMENT {
+            } else if arguments.contains(&at) && value == Distribution::DEFAULT_ARGUMENT {
                 A::DISTRIBUTE_DFLT_DARG as c_int
             } else {
                 value
@@ -105,9 +105,6 @@ fn integer<A: Abi>(contents: &Contents, at: usize) -> c_int {
         _ => value,
     }
 }
-
-/// The neutral `MPI_DISTRIBUTE_DFLT_DARG`.
-pub(super) const DEFAULT_ARGUMENT: i32 = <cohort_abi::Mpi5 as cohort_abi::Constants>::DISTRIBUTE_DFLT_DARG as i32;
 
 /// A handle for an argument datatype: predefined ones have theirs, others get a new one.
 fn handle<A: Abi>(call: &Call<'_, A>, datatype: &TypeRef) -> Outcome<A::Datatype> {

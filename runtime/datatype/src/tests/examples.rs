@@ -188,7 +188,7 @@ fn darray_pieces_tile_the_array() {
                 ArrayOrder::Fortran => (index % 7, index / 7),
             };
             let place = |distribution, size: usize, extent: usize, at: usize| match distribution {
-                Distribution::None => 0,
+                Distribution::None(_) => 0,
                 Distribution::Block(length) => at / length.map_or(size.div_ceil(extent), |length| length as usize),
                 Distribution::Cyclic(length) => at / length.unwrap_or(1) as usize % extent,
             };
