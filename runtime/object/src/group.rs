@@ -123,7 +123,11 @@ impl Group {
                     return Err(neutral::ERR_RANK.into());
                 }
                 ranks.push(rank);
-                rank = rank.checked_add(stride).ok_or(neutral::ERR_ARG)?;
+                match rank.checked_add(stride) {
+                    Some(next) => rank = next,
+                    // Beyond any rank.
+                    None => break,
+                }
             }
         }
         Ok(ranks)

@@ -1,0 +1,130 @@
+// Arguments and results at the edge of what MPI allows: sizes that no int holds, arguments that are ignored, strides
+// beyond all numbers, and whose error handler hears of a matched receive.
+//# ranks: 1
+//# abi: mpich, mpi5, openmpi
+//# nodes: no
+#include "check.h"
+#include <limits.h>
+
+static void packed_sizes(void) {
+    MPI_Datatype large;
+    int bytes = 7;
+    MPI_Type_contiguous(1 << 30, MPI_CHAR, &large);
+    MPI_Type_commit(&large);
+    CHECK_EQ(MPI_Pack_size(1, large, MPI_COMM_WORLD, &bytes), MPI_SUCCESS);
+    CHECK(bytes >= 1 << 30);
+    CHECK_EQ(MPI_Pack_size(4, large, MPI_COMM_WORLD, &bytes), MPI_SUCCESS);
+    CHECK_EQ(bytes, MPI_UNDEFINED);
+    MPI_Type_free(&large);
+}
+
+// The argument of a dimension that is not distributed is ignored, and told as it was given.
+static void distributed(int ignored, int block) {
+    int sizes[2] = {4, 30}, how[2] = {MPI_DISTRIBUTE_NONE, MPI_DISTRIBUTE_BLOCK}, arguments[2] = {ignored, block};
+    int grid[2] = {1, 1}, integers[12], counts[4], bytes;
+    MPI_Aint addresses[1];
+    MPI_Datatype array, member;
+    CHECK_EQ(MPI_Type_create_darray(1, 0, 2, sizes, how, arguments, grid, MPI_ORDER_C, MPI_INT, &array), MPI_SUCCESS);
+    MPI_Type_get_envelope(array, &counts[0], &counts[1], &counts[2], &counts[3]);
+    CHECK_EQ(counts[0], 12);
+    CHECK_EQ(counts[3], MPI_COMBINER_DARRAY);
+    CHECK_EQ(MPI_Type_get_contents(array, 12, 0, 1, integers, addresses, &member), MPI_SUCCESS);
+    CHECK_EQ(integers[5], MPI_DISTRIBUTE_NONE);
+    CHECK_EQ(integers[6], MPI_DISTRIBUTE_BLOCK);
+    CHECK_EQ(integers[7], ignored);
+    CHECK_EQ(integers[8], block);
+    CHECK_EQ(integers[11], MPI_ORDER_C);
+    MPI_Type_size(array, &bytes);
+    CHECK_EQ(bytes, 4 * 30 * (int)sizeof(int));
+    MPI_Type_free(&array);
+}
+
+static void ranges(void) {
+    MPI_Group world, group;
+    int members, range[1][3] = {{0, 0, INT_MAX}}, twice[2][3] = {{0, 0, INT_MAX}, {0, 0, INT_MIN}};
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    CHECK_EQ(MPI_Group_range_incl(world, 1, range, &group), MPI_SUCCESS);
+    MPI_Group_size(group, &members);
+    CHECK_EQ(members, 1);
+    MPI_Group_free(&group);
+    CHECK_EQ(class_of(MPI_Group_range_incl(world, 2, twice, &group)), MPI_ERR_RANK);
+    range[0][2] = INT_MIN;
+    CHECK_EQ(MPI_Group_range_excl(world, 1, range, &group), MPI_SUCCESS);
+    MPI_Group_size(group, &members);
+    CHECK_EQ(members, 0);
+    if (group != MPI_GROUP_EMPTY) MPI_Group_free(&group);
+    MPI_Group_free(&world);
+}
+
+static int heard, heard_by_others;
+
+static void hear(MPI_Comm *comm, int *code, ...) {
+    (void)comm;
+    heard = class_of(*code);
+}
+
+static void hear_others(MPI_Comm *comm, int *code, ...) {
+    (void)comm, (void)code;
+    heard_by_others++;
+}
+
+#define HEARD(class, call)           \
+    do {                             \
+        heard = -1;                  \
+        CHECK_EQ(class_of(call), class); \
+        CHECK_EQ(heard, class);      \
+        CHECK_EQ(heard_by_others, 0); \
+    } while (0)
+
+static MPI_Message found(MPI_Comm comm) {
+    static int data[4];
+    MPI_Request request;
+    MPI_Message message;
+    MPI_Isend(data, 4, MPI_INT, 0, 5, comm, &request);
+    MPI_Request_free(&request);
+    CHECK_EQ(MPI_Mprobe(0, 5, comm, &message, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    return message;
+}
+
+static void matched_receives(void) {
+    MPI_Comm own;
+    MPI_Errhandler here, others;
+    MPI_Request request;
+    int data[4];
+    MPI_Comm_dup(MPI_COMM_SELF, &own);
+    MPI_Comm_create_errhandler(hear, &here);
+    MPI_Comm_create_errhandler(hear_others, &others);
+    MPI_Comm_set_errhandler(own, here);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, others);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, others);
+    MPI_Message message = found(own);
+    HEARD(MPI_ERR_TRUNCATE, MPI_Mrecv(data, 1, MPI_INT, &message, MPI_STATUS_IGNORE));
+    message = found(own);
+    CHECK_EQ(MPI_Imrecv(data, 1, MPI_INT, &message, &request), MPI_SUCCESS);
+    HEARD(MPI_ERR_TRUNCATE, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    // A receive that is refused leaves the message where it is.
+    message = found(own);
+    HEARD(MPI_ERR_COUNT, MPI_Mrecv(data, -1, MPI_INT, &message, MPI_STATUS_IGNORE));
+    HEARD(MPI_ERR_BUFFER, MPI_Imrecv(NULL, 4, MPI_INT, &message, &request));
+    CHECK(message != MPI_MESSAGE_NULL);
+    CHECK_EQ(MPI_Mrecv(data, 4, MPI_INT, &message, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    CHECK(message == MPI_MESSAGE_NULL);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&here);
+    MPI_Errhandler_free(&others);
+    MPI_Comm_free(&own);
+}
+
+int main(int argc, char **argv) {
+    start(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    packed_sizes();
+    distributed(MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG);
+    distributed(3, 30);
+    distributed(-2, 31);
+    ranges();
+    matched_receives();
+    return finish();
+}
