@@ -55,10 +55,9 @@ pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, info: Info, target: Out<'_, A:
     Ok(())
 }
 
-/// A key argument.
-fn key(key: Text<'_>) -> Outcome<&str> {
-    let key = key.get().and_then(|key| key.to_str().ok());
-    let key = key.ok_or(neutral::ERR_INFO_KEY)?.trim_matches(' ');
+/// A key argument. Blanks at its ends belong to it: Fortran's library has taken away what its standard wants.
+fn key(key: Text<'_>) -> Outcome<&[u8]> {
+    let key = key.get().ok_or(neutral::ERR_INFO_KEY)?.to_bytes();
     Info::check_key(key)?;
     Ok(key)
 }
@@ -85,8 +84,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Info>) -> Outcome<(
 pub fn set<A: Abi>(call: &Call<'_, A>, handle: A::Info, name: Text<'_>, value: Text<'_>) -> Outcome<()> {
     let info = info(call, handle)?;
     let name = key(name)?;
-    let value = value.get().and_then(|value| value.to_str().ok());
-    info.set(name, value.ok_or(neutral::ERR_INFO_VALUE)?.trim_matches(' '))
+    info.set_bytes(name, value.get().ok_or(neutral::ERR_INFO_VALUE)?.to_bytes())
 }
 
 /// `MPI_Info_delete`.
@@ -105,7 +103,7 @@ pub fn get_nkeys<A: Abi>(call: &Call<'_, A>, handle: A::Info, count: Out<'_, c_i
 pub fn get_nthkey<A: Abi>(call: &Call<'_, A>, handle: A::Info, index: c_int, target: TextOut<'_>) -> Outcome<()> {
     let index = usize::try_from(index).map_err(|_| neutral::ERR_ARG)?;
     let found = info(call, handle)?.nth_key(index).ok_or(neutral::ERR_ARG)?;
-    crate::text::give_text(&found, target, A::MAX_INFO_KEY).map(|_| ())
+    crate::text::give_bytes(&found, target, A::MAX_INFO_KEY).map(|_| ())
 }
 
 /// `MPI_Info_get`, deprecated: at most `room` characters of the value, and a NUL.
@@ -118,11 +116,11 @@ pub fn get<A: Abi>(
     flag: Out<'_, c_int>,
 ) -> Outcome<()> {
     let flag = call.output(flag, "flag")?;
-    let found = info(call, handle)?.get(key(name)?);
+    let found = info(call, handle)?.value(key(name)?);
     flag.write(c_int::from(found.is_some()));
     let Some(found) = found else { return Ok(()) };
     let room = usize::try_from(room).map_err(|_| neutral::ERR_INFO_VALUE)?;
-    crate::text::give_text(&found, value, room + 1).map(|_| ())
+    crate::text::give_bytes(&found, value, room + 1).map(|_| ())
 }
 
 /// `MPI_Info_get_valuelen`, deprecated.
@@ -134,7 +132,7 @@ pub fn get_valuelen<A: Abi>(
     flag: Out<'_, c_int>,
 ) -> Outcome<()> {
     let flag = call.output(flag, "flag")?;
-    let found = info(call, handle)?.get(key(name)?);
+    let found = info(call, handle)?.value(key(name)?);
     flag.write(c_int::from(found.is_some()));
     if let Some(found) = found {
         let length = call.output(length, "valuelen")?;
@@ -154,12 +152,12 @@ pub fn get_string<A: Abi>(
 ) -> Outcome<()> {
     let flag = call.output(flag, "flag")?;
     let length = call.inout(length, "buflen")?;
-    let found = info(call, handle)?.get(key(name)?);
+    let found = info(call, handle)?.value(key(name)?);
     flag.write(c_int::from(found.is_some()));
     let Some(found) = found else { return Ok(()) };
     let room = usize::try_from(length.get()).map_err(|_| neutral::ERR_ARG)?;
     if room > 0 {
-        crate::text::give_text(&found, value, room)?;
+        crate::text::give_bytes(&found, value, room)?;
     }
     length.set(found.len() as c_int + 1);
     Ok(())

@@ -25,3 +25,15 @@ pub fn give_text(text: &str, target: TextOut<'_>, room: usize) -> Outcome<c_int>
     let text = shortened(text, room - 1);
     Ok(target.write(text.as_bytes(), room) as c_int)
 }
+
+/// [`give_text`] of bytes that may be no text; what is text is cut as there.
+///
+/// # Errors
+/// As there.
+pub fn give_bytes(bytes: &[u8], target: TextOut<'_>, room: usize) -> Outcome<c_int> {
+    match core::str::from_utf8(bytes) {
+        Ok(text) => give_text(text, target, room),
+        Err(_) if target.is_null() => Err(neutral::ERR_ARG.into()),
+        Err(_) => Ok(target.write(bytes, room) as c_int),
+    }
+}

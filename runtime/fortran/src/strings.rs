@@ -26,7 +26,7 @@ pub unsafe extern "C" fn info_get(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let key = Text::trimmed(key, key_length);
+        let key = Text::stripped(key, key_length);
         let mut room = Room::of(usize::try_from(*valuelen).unwrap_or(0));
         let info: Info = handle(*info);
         let code = c::MPI_Info_get(info, key.pointer(), *valuelen, room.pointer(), flag);
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn info_get_string(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let key = Text::trimmed(key, key_length);
+        let key = Text::stripped(key, key_length);
         let (mut room, mut length) = room_for(*buflen);
         let asked = length;
         let info: Info = handle(*info);

@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::{c_char, c_int};
 
-/// A CHARACTER for C: without the blanks at its end, and with NUL.
+/// A CHARACTER for C: without the blanks at its end, or at both, and with NUL.
 pub struct Text(Vec<u8>);
 
 impl Text {
@@ -26,6 +26,18 @@ impl Text {
         let mut bytes = Vec::with_capacity(end + 1);
         bytes.extend_from_slice(&all[..end]);
         bytes.push(0);
+        Self(bytes)
+    }
+
+    /// The CHARACTER at `start`, a key or a value of an info object: blanks at both ends do not count (MPI-4.1, 10).
+    ///
+    /// # Safety
+    /// As for [`Text::trimmed`].
+    pub unsafe fn stripped(start: *const c_char, length: c_int) -> Self {
+        // SAFETY: as the caller promises.
+        let Self(mut bytes) = unsafe { Self::trimmed(start, length) };
+        let blanks = bytes.iter().position(|&byte| byte != b' ').unwrap_or(0);
+        bytes.drain(..blanks);
         Self(bytes)
     }
 

@@ -1,5 +1,5 @@
 // Arguments and results at the edge of what MPI allows: sizes that no int holds, arguments that are ignored, strides
-// beyond all numbers, and whose error handler hears of a matched receive.
+// beyond all numbers, blanks and bytes that are no text, and whose error handler hears of a matched receive.
 //# ranks: 1
 //# abi: mpich, mpi5, openmpi
 //# nodes: no
@@ -54,6 +54,39 @@ static void ranges(void) {
     CHECK_EQ(members, 0);
     if (group != MPI_GROUP_EMPTY) MPI_Group_free(&group);
     MPI_Group_free(&world);
+}
+
+// Keys and values are as the program gives them, blanks and all bytes but NUL.
+static void pairs(void) {
+    static const char *keys[] = {"key", " key", "key ", "\xff\xfe", "caf\xe9"};
+    static const char *values[] = {" a ", "  ", "", "\x80 latin\xe9 ", "\xc3\xa9"};
+    MPI_Info info;
+    int count, found, length;
+    char text[MPI_MAX_INFO_KEY + 64];
+    MPI_Info_create(&info);
+    for (int i = 0; i < 5; i++) CHECK_EQ(MPI_Info_set(info, keys[i], values[i]), MPI_SUCCESS);
+    MPI_Info_get_nkeys(info, &count);
+    CHECK_EQ(count, 5);
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(MPI_Info_get_nthkey(info, i, text), MPI_SUCCESS);
+        CHECK(strcmp(text, keys[i]) == 0);
+        CHECK_EQ(MPI_Info_get_valuelen(info, keys[i], &length, &found), MPI_SUCCESS);
+        CHECK(found && length == (int)strlen(values[i]));
+        length = sizeof text;
+        CHECK_EQ(MPI_Info_get_string(info, keys[i], &length, text, &found), MPI_SUCCESS);
+        CHECK(found && length == (int)strlen(values[i]) + 1);
+        CHECK(strcmp(text, values[i]) == 0);
+    }
+    // A part of one that is no text is cut anywhere.
+    length = 3;
+    MPI_Info_get_string(info, keys[3], &length, text, &found);
+    CHECK(strcmp(text, "\x80 ") == 0);
+    MPI_Info_delete(info, "key ");
+    MPI_Info_get_nkeys(info, &count);
+    CHECK_EQ(count, 4);
+    CHECK_EQ(class_of(MPI_Info_delete(info, "key ")), MPI_ERR_INFO_NOKEY);
+    CHECK_EQ(class_of(MPI_Info_set(info, "", "x")), MPI_ERR_INFO_KEY);
+    MPI_Info_free(&info);
 }
 
 static int heard, heard_by_others;
@@ -125,6 +158,7 @@ int main(int argc, char **argv) {
     distributed(3, 30);
     distributed(-2, 31);
     ranges();
+    pairs();
     matched_receives();
     return finish();
 }

@@ -337,10 +337,11 @@ fn index(p: &Parameter, n: &str) -> Passed {
 fn string(procedure: &Procedure, p: &Parameter, n: &str) -> Passed {
     let hidden = Some(format!("{n}_length: c_int"));
     if p.direction == Direction::In {
+        let made = if procedure.name.starts_with("Info_") { "stripped" } else { "trimmed" };
         return Passed {
             declared: Some(format!("{n}: *const c_char")),
             hidden,
-            before: format!("let {n} = Text::trimmed({n}, {n}_length);\n"),
+            before: format!("let {n} = Text::{made}({n}, {n}_length);\n"),
             argument: format!("{n}.pointer()"),
             after: String::new(),
         };
