@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Comm, Outcome, engine_error, only_intra, output};
 use crate::group;
 use crate::progress::take_hints;
-use crate::text::{give_text, shortened};
+use crate::text::{give_bytes, give_text, shortened};
 use alloc::boxed::Box;
 use cohort_abi::parameters::{InOut, Out, ResultPlace, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
@@ -263,8 +263,7 @@ pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outco
 /// `MPI_Comm_set_name`.
 pub fn set_name<A: Abi>(call: &Call<'_, A>, comm: A::Comm, name: Text<'_>) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
-    let name = call.text(name, "comm_name")?;
-    let name = name.to_str().map_err(|_| neutral::ERR_ARG)?;
+    let name = call.text(name, "comm_name")?.to_bytes();
     let limit = <A as Constants>::MAX_OBJECT_NAME - 1;
     comm.set_name(shortened(name, limit));
     Ok(())
@@ -277,7 +276,7 @@ pub fn get_name<A: Abi>(call: &Call<'_, A>, comm: A::Comm, name: TextOut<'_>, le
         return Ok(());
     }
     let comm = call.on_comm(comm)?;
-    output(length)?.write(give_text(&comm.name(), name, A::MAX_OBJECT_NAME)?);
+    output(length)?.write(give_bytes(&comm.given_name(), name, A::MAX_OBJECT_NAME)?);
     Ok(())
 }
 

@@ -166,7 +166,7 @@ pub fn add_error_string<A: Abi>(call: &Call<'_, A>, code: c_int, text: Text<'_>)
     let text = call.text(text, "string")?;
     let text = text.to_str().map_err(|_| neutral::ERR_ARG)?;
     let limit = <A as Constants>::MAX_ERROR_STRING - 1;
-    let text = shortened(text, limit);
+    let text = core::str::from_utf8(shortened(text.as_bytes(), limit)).map_err(|_| neutral::ERR_ARG)?;
     call.objects().errors.set_text(A::error_in(code), text)
 }
 

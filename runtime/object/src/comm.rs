@@ -11,6 +11,7 @@ use crate::attribute::Attributes;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::hints::Hints;
+use crate::name::Name;
 use crate::outside;
 use crate::owner_of;
 use crate::policy::OwnPolicy;
@@ -18,6 +19,7 @@ use crate::session::everyone;
 use crate::topology::Topology;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::AtomicU32;
@@ -76,7 +78,7 @@ pub struct Comm {
     pub hints: Hints,
     /// Its progress policy.
     pub progress: OwnPolicy,
-    name: Mutex<String>,
+    name: Name,
 }
 
 /// The members of a new communicator, as one of them knows them.
@@ -131,7 +133,7 @@ impl Comm {
             errhandler: Mutex::new(errhandler),
             hints: Hints::default(),
             progress: OwnPolicy::of_rank(rank),
-            name: Mutex::new(String::new()),
+            name: Name::default(),
         }
     }
 
@@ -226,9 +228,7 @@ impl Comm {
 
     /// Shows its name, unless somebody is just changing it.
     pub fn with_name(&self, look: impl FnOnce(&str)) {
-        if let Some(name) = self.name.try_lock() {
-            look(&name);
-        }
+        self.name.look(look);
     }
 
     /// The caller's rank.
@@ -324,13 +324,19 @@ impl Comm {
 
     /// `MPI_Comm_get_name`.
     #[must_use]
+    pub fn given_name(&self) -> Vec<u8> {
+        self.name.given()
+    }
+
+    /// The same as text, for messages.
+    #[must_use]
     pub fn name(&self) -> String {
-        self.name.lock().clone()
+        self.name.text()
     }
 
     /// `MPI_Comm_set_name`.
-    pub fn set_name(&self, name: &str) {
-        *self.name.lock() = name.into();
+    pub fn set_name(&self, name: &[u8]) {
+        self.name.set(name);
     }
 
     /// `MPI_Comm_compare`, of two different handles.

@@ -1,10 +1,10 @@
 //! A datatype as the program sees it: the engine's type, and what only MPI adds.
 
 use crate::attribute::Attributes;
-use alloc::string::String;
+use crate::name::Name;
+use alloc::vec::Vec;
 use cohort_engine::datatype::TypeRef;
 use core::sync::atomic::{AtomicBool, Ordering};
-use spin::Mutex;
 
 /// One datatype handle.
 pub struct Datatype {
@@ -12,7 +12,7 @@ pub struct Datatype {
     pub layout: TypeRef,
     /// Cached attributes.
     pub attributes: Attributes,
-    name: Mutex<String>,
+    name: Name,
     committed: AtomicBool,
 }
 
@@ -20,12 +20,7 @@ impl Datatype {
     /// A datatype that is not committed yet.
     #[must_use]
     pub fn new(layout: TypeRef) -> Self {
-        Self {
-            layout,
-            attributes: Attributes::new(),
-            name: Mutex::new(String::new()),
-            committed: AtomicBool::new(false),
-        }
+        Self { layout, attributes: Attributes::new(), name: Name::default(), committed: AtomicBool::new(false) }
     }
 
     /// A predefined datatype.
@@ -33,7 +28,7 @@ impl Datatype {
     pub fn predefined(layout: TypeRef) -> Self {
         let name = layout.name();
         let datatype = Self::new(layout);
-        datatype.set_name(name);
+        datatype.set_name(name.as_bytes());
         datatype.commit();
         datatype
     }
@@ -51,13 +46,13 @@ impl Datatype {
     }
 
     /// `MPI_Type_set_name`.
-    pub fn set_name(&self, name: &str) {
-        *self.name.lock() = name.into();
+    pub fn set_name(&self, name: &[u8]) {
+        self.name.set(name);
     }
 
     /// `MPI_Type_get_name`.
     #[must_use]
-    pub fn name(&self) -> String {
-        self.name.lock().clone()
+    pub fn given_name(&self) -> Vec<u8> {
+        self.name.given()
     }
 }

@@ -44,6 +44,7 @@ pub mod file;
 pub mod group;
 pub mod hints;
 pub mod info;
+mod name;
 pub mod objects;
 mod outside;
 pub mod passing;

@@ -260,11 +260,11 @@ impl Objects {
             let node = self.rank.node();
             let handler = || self.initial_errhandler.lock().clone();
             let world = Comm::world(self.rank, handler());
-            world.set_name("MPI_COMM_WORLD");
+            world.set_name(b"MPI_COMM_WORLD");
             let alone = Group::new(alloc::vec![self.rank.peer()], self.rank.peer());
             let number = node.context_of_self(self.rank.id());
             let own = Comm::new(self.rank, number, alone, handler());
-            own.set_name("MPI_COMM_SELF");
+            own.set_name(b"MPI_COMM_SELF");
             if let Some(parent) = Comm::with_parents(self.rank, handler()) {
                 // A fresh rank has room for a handle.
                 let handle = self.add_comm(Box::new(parent)).unwrap_or(neutral::handle::COMM_NULL);

@@ -10,6 +10,7 @@ use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::info::Info;
+use crate::name::Name;
 use crate::outside;
 use crate::policy::{self, OwnPolicy};
 use crate::rendezvous::exhausted;
@@ -17,6 +18,7 @@ use crate::room::Room;
 use crate::{Error, Outcome};
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_arch::page;
 use cohort_engine::coll;
@@ -84,7 +86,7 @@ pub struct Win {
     /// The hint of this name, for every lock.
     no_locks: AtomicBool,
     progress: OwnPolicy,
-    name: Mutex<String>,
+    name: Name,
     facts: Facts,
 }
 
@@ -183,7 +185,7 @@ impl Win {
             errhandler: Mutex::new(Errhandler::Fatal),
             no_locks: AtomicBool::new(is_true(&hints, "no_locks")),
             info: Mutex::new(with_defaults(hints)),
-            name: Mutex::new(String::new()),
+            name: Name::default(),
         })
     }
 
@@ -271,13 +273,19 @@ impl Win {
 
     /// `MPI_Win_get_name`.
     #[must_use]
+    pub fn given_name(&self) -> Vec<u8> {
+        self.name.given()
+    }
+
+    /// The same as text, for messages.
+    #[must_use]
     pub fn name(&self) -> String {
-        self.name.lock().clone()
+        self.name.text()
     }
 
     /// `MPI_Win_set_name`.
-    pub fn set_name(&self, name: &str) {
-        *self.name.lock() = name.into();
+    pub fn set_name(&self, name: &[u8]) {
+        self.name.set(name);
     }
 
     /// `MPI_Win_get_info`.

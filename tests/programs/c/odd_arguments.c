@@ -89,6 +89,45 @@ static void pairs(void) {
     MPI_Info_free(&info);
 }
 
+// Names are bytes, too.
+static void names(void) {
+    static const char *given[] = {"caf\xe9", "\xff", "caf\xc3\xa9", " ", ""};
+    char text[MPI_MAX_OBJECT_NAME], expected[MPI_MAX_OBJECT_NAME], longer[3 * MPI_MAX_OBJECT_NAME + 2];
+    int length;
+    MPI_Comm comm;
+    MPI_Win win;
+    MPI_Datatype type;
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    MPI_Win_create(NULL, 0, 1, MPI_INFO_NULL, comm, &win);
+    MPI_Type_contiguous(2, MPI_INT, &type);
+#define NAMED(kind, object, name)                                            \
+    do {                                                                     \
+        CHECK_EQ(MPI_##kind##_set_name(object, name), MPI_SUCCESS);          \
+        CHECK_EQ(MPI_##kind##_get_name(object, text, &length), MPI_SUCCESS); \
+        CHECK_EQ(length, strlen(expected));                                  \
+        CHECK(strcmp(text, expected) == 0);                                  \
+    } while (0)
+    for (int i = 0; i < 5; i++) {
+        strcpy(expected, given[i]);
+        NAMED(Comm, comm, given[i]);
+        NAMED(Win, win, given[i]);
+        NAMED(Type, type, given[i]);
+    }
+    // What is too long is cut, text between two characters.
+    for (int text_too = 0; text_too < 2; text_too++) {
+        int most = MPI_MAX_OBJECT_NAME - 1;
+        for (int i = 0; i < MPI_MAX_OBJECT_NAME; i++) memcpy(longer + 2 * i, text_too ? "\xc3\xa9" : "\xe9\xe9", 3);
+        memcpy(expected, longer, sizeof expected);
+        expected[text_too ? most / 2 * 2 : most] = 0;
+        NAMED(Comm, comm, longer);
+        NAMED(Win, win, longer);
+        NAMED(Type, type, longer);
+    }
+    MPI_Type_free(&type);
+    MPI_Win_free(&win);
+    MPI_Comm_free(&comm);
+}
+
 static int heard, heard_by_others;
 
 static void hear(MPI_Comm *comm, int *code, ...) {
@@ -159,6 +198,7 @@ int main(int argc, char **argv) {
     distributed(-2, 31);
     ranges();
     pairs();
+    names();
     matched_receives();
     return finish();
 }

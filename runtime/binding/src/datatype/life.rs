@@ -2,6 +2,7 @@
 
 use super::construct::bound;
 use crate::arguments::{Call, Outcome};
+use crate::text::{give_bytes, shortened};
 use cohort_abi::parameters::{InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_engine::datatype as engine;
@@ -15,21 +16,11 @@ pub fn commit<A: Abi>(call: &Call<'_, A>, datatype: InOut<'_, A::Datatype>) -> O
     Ok(())
 }
 
-/// A name from the program, cut to what `MPI_Type_get_name` has room for.
-fn text<A: Abi>(name: Text<'_>) -> Outcome<&str> {
-    let bytes = name.get().ok_or(neutral::ERR_ARG)?.to_bytes();
-    let text = core::str::from_utf8(bytes).map_err(|_| neutral::ERR_ARG)?;
-    let mut end = text.len().min(<A as Constants>::MAX_OBJECT_NAME - 1);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    Ok(&text[..end])
-}
-
 /// `MPI_Type_set_name`.
 pub fn set_name<A: Abi>(call: &Call<'_, A>, datatype: A::Datatype, name: Text<'_>) -> Outcome<()> {
-    let name = text::<A>(name)?;
-    call.objects().datatype(datatype.neutral())?.set_name(name);
+    let name = name.get().ok_or(neutral::ERR_ARG)?.to_bytes();
+    let limit = <A as Constants>::MAX_OBJECT_NAME - 1;
+    call.objects().datatype(datatype.neutral())?.set_name(shortened(name, limit));
     Ok(())
 }
 
@@ -45,13 +36,12 @@ pub fn get_name<A: Abi>(
     }
     let length = call.output(length, "resultlen")?;
     let text = match datatype.neutral() {
-        _ if bound::<A>(datatype) == Some(0) => "MPI_LB".into(),
-        _ if bound::<A>(datatype) == Some(1) => "MPI_UB".into(),
-        neutral::handle::DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
-        handle => call.objects().datatype(handle)?.name(),
+        _ if bound::<A>(datatype) == Some(0) => b"MPI_LB".into(),
+        _ if bound::<A>(datatype) == Some(1) => b"MPI_UB".into(),
+        neutral::handle::DATATYPE_NULL => b"MPI_DATATYPE_NULL".into(),
+        handle => call.objects().datatype(handle)?.given_name(),
     };
-    let written = name.write(text.as_bytes(), <A as Constants>::MAX_OBJECT_NAME);
-    length.write(written as c_int);
+    length.write(give_bytes(&text, name, <A as Constants>::MAX_OBJECT_NAME)?);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Outcome, output};
 use crate::context::{Listener, Site, handle_error};
 use crate::errhandler::{self, Function};
-use crate::text::{give_text, shortened};
+use crate::text::{give_bytes, give_text, shortened};
 use crate::{group, info};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -21,8 +21,7 @@ pub fn get_group<A: Abi>(call: &Call<'_, A>, win: A::Win, target: Out<'_, A::Gro
 /// `MPI_Win_set_name`.
 pub fn set_name<A: Abi>(call: &Call<'_, A>, win: A::Win, name: Text<'_>) -> Outcome<()> {
     let win = call.on_win(win)?;
-    let name = name.get().and_then(|name| name.to_str().ok());
-    let name = name.ok_or(neutral::ERR_ARG)?;
+    let name = name.get().ok_or(neutral::ERR_ARG)?.to_bytes();
     let limit = <A as Constants>::MAX_OBJECT_NAME - 1;
     win.set_name(shortened(name, limit));
     Ok(())
@@ -35,7 +34,7 @@ pub fn get_name<A: Abi>(call: &Call<'_, A>, win: A::Win, name: TextOut<'_>, leng
         return Ok(());
     }
     let win = call.on_win(win)?;
-    output(length)?.write(give_text(&win.name(), name, A::MAX_OBJECT_NAME)?);
+    output(length)?.write(give_bytes(&win.given_name(), name, A::MAX_OBJECT_NAME)?);
     Ok(())
 }
 

@@ -173,7 +173,7 @@ impl Comm {
         let children = Group::shared(crate::session::everyone(rank), rank.world_rank());
         let local = Self::new(rank, world.numbers.children, children, errhandler);
         let made = Self::between(local, world.numbers.between, parents);
-        made.set_name("MPI_COMM_PARENT");
+        made.set_name(b"MPI_COMM_PARENT");
         Some(made)
     }
 

@@ -285,7 +285,7 @@ impl File {
             return Err(exhausted(rank.node()));
         }
         let own = Comm::new(rank, number, comm.group().clone(), Errhandler::Return);
-        own.set_name(&label(name.to_str().unwrap_or("?")));
+        own.set_name(label(name.to_str().unwrap_or("?")).as_bytes());
         let same = match other {
             None => Ok(()),
             Some([one, other]) => {
