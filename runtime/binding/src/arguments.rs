@@ -10,8 +10,8 @@ use crate::process::pending::Pending;
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Base, In, InOut, Out, ResultPlace, Text};
 use cohort_abi::{Abi, Constants, Count, Handle, HandleKind, Integer, neutral};
-use cohort_engine::datatype::fortran::told;
-use cohort_engine::datatype::{TypeRef, predefined};
+use cohort_engine::datatype::fortran::{dense_told, told};
+use cohort_engine::datatype::{Dense, TypeRef, dense, predefined};
 use cohort_engine::{EngineError, Owner, Rank, reserve};
 use cohort_object::{Datatype, Errhandler, File, Objects, Session, Win, blame};
 use core::cell::Cell;
@@ -404,6 +404,16 @@ pub(crate) fn known<A: Abi>(handle: u32) -> Option<TypeRef> {
     match A::TELLS_FORTRAN {
         true => told(handle),
         false => predefined(handle),
+    }
+}
+
+/// What a call on few elements has to know of a predefined datatype without holes. `None` also for one of which the
+/// program has told something else than the library knows.
+#[inline(always)]
+pub(crate) fn known_dense<A: Abi>(handle: u32) -> Option<Dense> {
+    match A::TELLS_FORTRAN {
+        true => dense_told(handle),
+        false => dense(handle),
     }
 }
 

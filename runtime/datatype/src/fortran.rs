@@ -5,11 +5,11 @@
 //! what the first of them tells. A table of handles of their own has them find a type in as many steps as other ABIs'
 //! programs, which know the types of [`super::predefined`] alone.
 
-use super::predefined::{BY_HANDLE, HANDLE_PAGE, entry};
+use super::predefined::{BY_HANDLE, DENSE, Dense, HANDLE_PAGE, entry};
 use super::{Basic, Type, TypeRef};
 use cohort_abi::neutral::handle;
 use core::ptr::{from_ref, null_mut};
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 /// Forms of a type whose size a compiler may choose.
 macro_rules! forms {
@@ -60,6 +60,28 @@ static TOLD: [AtomicPtr<Type>; 256] = {
     types
 };
 
+/// The bytes of an element as in [`DENSE`], and 0 for types that are no longer what they are there.
+static DENSE_SIZES: [AtomicU8; 256] = {
+    let mut sizes = [const { AtomicU8::new(0) }; 256];
+    let mut at = 0;
+    while at < sizes.len() {
+        sizes[at] = AtomicU8::new(DENSE[at].size);
+        at += 1;
+    }
+    sizes
+};
+
+/// As [`super::dense`], for programs that tell what their Fortran is like; `None` also for types of which they have
+/// told another size, or that they lack.
+#[inline]
+#[must_use]
+pub fn dense_told(handle: u32) -> Option<Dense> {
+    let index = handle.wrapping_sub(HANDLE_PAGE) as usize;
+    // Relaxed: it says only whether the entry of a table that never changes holds.
+    let size = DENSE_SIZES.get(index)?.load(Ordering::Relaxed);
+    (size != 0).then(|| Dense { size, basic: DENSE[index].basic })
+}
+
 /// The entry of a handle.
 #[inline]
 fn place(handle: u32) -> Option<&'static AtomicPtr<Type>> {
@@ -88,26 +110,31 @@ pub fn can_be(handle: u32, bytes: i64) -> bool {
     form(handle, bytes).is_some()
 }
 
+/// A handle stands for another type from now on, or for none.
+fn store(handle: u32, datatype: Option<&'static Type>) {
+    let index = handle.wrapping_sub(HANDLE_PAGE) as usize;
+    let (Some(place), Some(size)) = (place(handle), DENSE_SIZES.get(index)) else {
+        return;
+    };
+    place.store(datatype.map_or(null_mut(), |datatype| from_ref(datatype).cast_mut()), Ordering::Relaxed);
+    let is_same = datatype.is_some_and(|datatype| datatype.size == i64::from(DENSE[index].size));
+    if !is_same {
+        size.store(0, Ordering::Relaxed);
+    }
+}
+
 /// The default kind of a handle has `bytes` bytes, and types of two of them twice as many: those that there is no form
 /// of are not supported.
 pub fn set_size(handle: u32, bytes: i64) {
-    let store = |handle, bytes| {
-        let found = form(handle, bytes).map_or(null_mut(), |form| from_ref(form).cast_mut());
-        if let Some(place) = place(handle) {
-            place.store(found, Ordering::Relaxed);
-        }
-    };
-    store(handle, bytes);
+    store(handle, form(handle, bytes));
     for (_, twice) in DEFAULTS.iter().filter(|entry| entry.0 == handle) {
-        twice.iter().for_each(|handle| store(*handle, 2 * bytes));
+        twice.iter().for_each(|handle| store(*handle, form(*handle, 2 * bytes)));
     }
 }
 
 /// The compiler has no such type.
 pub fn remove(handle: u32) {
-    if let Some(place) = place(handle) {
-        place.store(null_mut(), Ordering::Relaxed);
-    }
+    store(handle, None);
 }
 
 /// `.TRUE.` and `.FALSE.` as integers, each the lower and the upper half. Smaller kinds have the lower bytes.

@@ -177,7 +177,7 @@ pub struct Dense {
 }
 
 /// What is known of each handle of the page; no size for what has holes or is no type.
-static DENSE: [Dense; 256] = {
+pub(super) static DENSE: [Dense; 256] = {
     let nothing = Dense { size: 0, basic: Basic::Byte };
     let mut types = [nothing; 256];
     let mut at = 0;

@@ -100,6 +100,65 @@ static void types(int ranks) {
     expect_class(MPI_Allreduce(MPI_IN_PLACE, all, 1, MPI_REAL16, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_TYPE);
 }
 
+// What short calls on memory of the node look up is what was told, too.
+static void short_messages(int ranks) {
+    int64_t own = rank + (INT64_C(1) << 40), got = -1, *part;
+    int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+    float plain = rank;
+    char missing[16] = "";
+    MPI_Request request;
+    MPI_Datatype datatype;
+    MPI_Win win;
+    MPI_Irecv(&got, 1, MPI_INTEGER, before, 1, MPI_COMM_WORLD, &request);
+    MPI_Send(&own, 1, MPI_INTEGER, next, 1, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(got == before + (INT64_C(1) << 40));
+    MPI_Isend(&own, 1, MPI_INTEGER, next, 2, MPI_COMM_WORLD, &request);
+    got = -1;
+    MPI_Recv(&got, 1, MPI_INTEGER, before, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(got == before + (INT64_C(1) << 40));
+    // One of which nothing was told.
+    MPI_Isend(&plain, 1, MPI_REAL4, next, 3, MPI_COMM_WORLD, &request);
+    MPI_Recv(&plain, 1, MPI_REAL4, before, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(plain == before);
+    expect_class(MPI_Send(missing, 1, MPI_REAL16, next, 4, MPI_COMM_WORLD), MPI_ERR_TYPE);
+    expect_class(MPI_Type_match_size(MPI_TYPECLASS_REAL, 16, &datatype), MPI_ERR_ARG);
+    expect_class(MPI_Type_create_f90_real(33, 4931, &datatype), MPI_ERR_ARG);
+    MPI_Type_create_f90_real(6, 37, &datatype);
+    CHECK_EQ(size_of(datatype), 4);
+    MPI_Type_dup(MPI_INTEGER, &datatype);
+    CHECK_EQ(size_of(datatype), 8);
+    MPI_Type_free(&datatype);
+
+    MPI_Win_allocate(2 * sizeof *part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    part[0] = -1;
+    part[1] = INT64_C(1) << 41;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, win);
+    MPI_Put(&own, 1, MPI_INTEGER, next, 0, 1, MPI_INTEGER, win);
+    MPI_Win_flush(next, win);
+    got = -1;
+    MPI_Get(&got, 1, MPI_INTEGER, next, 0, 1, MPI_INTEGER, win);
+    MPI_Win_flush(next, win);
+    CHECK(got == own);
+    got = -1;
+    MPI_Fetch_and_op(&own, &got, MPI_INTEGER, next, 1, MPI_SUM, win);
+    MPI_Win_flush(next, win);
+    CHECK(got == INT64_C(1) << 41);
+    MPI_Accumulate(&own, 1, MPI_INTEGER, next, 1, 1, MPI_INTEGER, MPI_SUM, win);
+    expect_class(MPI_Put(missing, 1, MPI_REAL16, next, 0, 1, MPI_REAL16, win), MPI_ERR_TYPE);
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+    CHECK(part[0] == before + (INT64_C(1) << 40));
+    CHECK(part[1] == 2 * before + (INT64_C(1) << 42));
+    MPI_Win_unlock(rank, win);
+    MPI_Win_free(&win);
+}
+
 // .TRUE. is -1, .FALSE. is 1.
 static void booleans(int ranks) {
     int64_t yes = -1, no = 1, got[2] = {0, 0}, value;
@@ -143,6 +202,7 @@ int main(int argc, char **argv) {
     sizes();
     MPI_Barrier(MPI_COMM_WORLD);
     types(size);
+    short_messages(size);
     booleans(size);
     return finish();
 }

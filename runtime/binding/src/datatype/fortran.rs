@@ -1,18 +1,18 @@
 //! Datatypes for Fortran's kinds (MPI-4.1 section 19.1.9).
 
 use super::create;
-use crate::arguments::{Call, Outcome};
+use crate::arguments::{Call, Outcome, known};
 use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Handle, neutral};
-use cohort_engine::datatype::{Combiner, TypeRef, f90, predefined};
+use cohort_engine::datatype::{Combiner, TypeRef, f90};
 use core::ffi::c_int;
 use neutral::handle as predefined_handle;
 
 /// Decimal digits and decimal exponent range of the real kinds, and the real and complex types
 /// that have them.
 const REALS: [(c_int, c_int, u32, u32); 3] = [
-    (6, 37, predefined_handle::REAL, predefined_handle::COMPLEX),
-    (15, 307, predefined_handle::DOUBLE_PRECISION, predefined_handle::DOUBLE_COMPLEX),
+    (6, 37, predefined_handle::REAL4, predefined_handle::COMPLEX8),
+    (15, 307, predefined_handle::REAL8, predefined_handle::COMPLEX16),
     (33, 4931, predefined_handle::REAL16, predefined_handle::COMPLEX32),
 ];
 
@@ -26,8 +26,9 @@ const INTEGERS: [(c_int, u32); 5] = [
 ];
 
 /// The parametrised type of `arguments`, held by the predefined type `holder`.
-fn parametrised(combiner: Combiner, arguments: &[i32], holder: Option<u32>) -> Outcome<TypeRef> {
-    let holder = holder.and_then(predefined).ok_or(neutral::ERR_ARG)?;
+fn parametrised<A: Abi>(combiner: Combiner, arguments: &[i32], holder: Option<u32>) -> Outcome<TypeRef> {
+    // One that the program's Fortran lacks is none.
+    let holder = holder.and_then(known::<A>).ok_or(neutral::ERR_ARG)?;
     Ok(f90(combiner, arguments, &holder))
 }
 
@@ -43,7 +44,7 @@ fn real_kind(digits: c_int, range: c_int) -> Option<&'static (c_int, c_int, u32,
 pub fn f90_real<A: Abi>(call: &Call<'_, A>, digits: c_int, range: c_int, newtype: Out<'_, A::Datatype>) -> Outcome<()> {
     create::<A>(call, newtype, |_| {
         let holder = real_kind(digits, range).map(|kind| kind.2);
-        parametrised(Combiner::F90Real, &[digits, range], holder)
+        parametrised::<A>(Combiner::F90Real, &[digits, range], holder)
     })
 }
 
@@ -56,7 +57,7 @@ pub fn f90_complex<A: Abi>(
 ) -> Outcome<()> {
     create::<A>(call, newtype, |_| {
         let holder = real_kind(digits, range).map(|kind| kind.3);
-        parametrised(Combiner::F90Complex, &[digits, range], holder)
+        parametrised::<A>(Combiner::F90Complex, &[digits, range], holder)
     })
 }
 
@@ -64,7 +65,7 @@ pub fn f90_complex<A: Abi>(
 pub fn f90_integer<A: Abi>(call: &Call<'_, A>, digits: c_int, newtype: Out<'_, A::Datatype>) -> Outcome<()> {
     create::<A>(call, newtype, |_| {
         let holder = INTEGERS.iter().find(|kind| digits <= kind.0).map(|kind| kind.1);
-        parametrised(Combiner::F90Integer, &[digits], holder)
+        parametrised::<A>(Combiner::F90Integer, &[digits], holder)
     })
 }
 
@@ -103,7 +104,8 @@ pub fn match_size<A: Abi>(
 ) -> Outcome<()> {
     let datatype = call.output(datatype, "datatype")?;
     let types = of_class(A::typeclass_in(class)).ok_or(neutral::ERR_ARG)?;
-    let found = types.iter().find(|entry| entry.0 == size).ok_or(neutral::ERR_ARG)?;
+    let found = types.iter().find(|entry| entry.0 == size && known::<A>(entry.1).is_some());
+    let found = found.ok_or(neutral::ERR_ARG)?;
     datatype.write(A::Datatype::from_neutral(call.context(), found.1));
     Ok(())
 }

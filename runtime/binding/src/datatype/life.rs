@@ -51,7 +51,7 @@ pub fn dup<A: Abi>(call: &Call<'_, A>, oldtype: A::Datatype, newtype: Out<'_, A:
     let newtype = call.output(newtype, "newtype")?;
     newtype.preset(A::Datatype::from_neutral(call.context(), neutral::handle::DATATYPE_NULL));
     let old = call.objects().datatype(oldtype.neutral())?;
-    let mut copy = Datatype::new(engine::dup(&old.layout));
+    let mut copy = Datatype::new(engine::dup(&call.datatype(oldtype)?));
     copy.attributes = old.attributes.copied(oldtype.neutral())?;
     if old.is_committed() {
         copy.commit();

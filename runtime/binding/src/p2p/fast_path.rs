@@ -2,10 +2,10 @@
 //! no wildcard. What the arguments are is found by a few comparisons. Whatever does not fit, and all errors, take the
 //! slow path (`blocking.rs`, `nonblocking.rs`), where nothing has happened yet.
 
-use crate::arguments::{Call, Error};
+use crate::arguments::{Call, Error, known_dense};
 use cohort_abi::parameters::{Buffer, Out};
 use cohort_abi::{Abi, Constants, Count, Handle, HandleKind, SENT_REQUEST, dynamic};
-use cohort_engine::datatype::{self, TypeRef, dense, predefined};
+use cohort_engine::datatype::{self, TypeRef, predefined};
 use cohort_engine::matching::Want;
 use cohort_engine::{Envelope, LocalRank, Status, fast_path, offload};
 use cohort_object::Comm;
@@ -36,7 +36,7 @@ impl<'a> Near<'a> {
         if rank | tag < 0 {
             return None;
         }
-        let size = dense(buffer.datatype.neutral())?.size;
+        let size = known_dense::<A>(buffer.datatype.neutral())?.size;
         // Negative ones are very large.
         let count = buffer.count.to_i64().cast_unsigned();
         let address = buffer.base.addr();

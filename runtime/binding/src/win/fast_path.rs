@@ -2,10 +2,10 @@
 //! prepared ([`Window::reach`]), and the operation. Whatever does not fit, and all errors, take the slow path
 //! (`access.rs`), where nothing has happened yet.
 
-use crate::arguments::Call;
+use crate::arguments::{Call, known_dense};
 use cohort_abi::parameters::{Base, Buffer};
 use cohort_abi::{Abi, Constants, Count, Handle};
-use cohort_engine::datatype::{Dense, dense};
+use cohort_engine::datatype::Dense;
 use cohort_engine::op::{Kernel, PredefinedOp, class_kernel};
 use cohort_engine::rma::{Reach, Window};
 use core::ffi::c_int;
@@ -37,7 +37,7 @@ impl<'a> Few<'a> {
         (rank, displacement): (c_int, isize),
         (count, datatype): (C, A::Datatype),
     ) -> Option<Self> {
-        let dense = dense(datatype.neutral())?;
+        let dense = known_dense::<A>(datatype.neutral())?;
         // Negative ones are very large.
         let count = count.to_i64().cast_unsigned();
         if count.wrapping_sub(1) >= FEW {
