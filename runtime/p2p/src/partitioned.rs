@@ -135,7 +135,7 @@ impl PartitionedSend {
     /// A partition was marked, and whoever opens the buffer copies it, or has done so.
     #[inline(never)]
     fn leave_to_others(&self, partition: u32, round: u32, several: bool) {
-        // It keeps the channel beyond the end of the round.
+        // It keeps the channel beyond the end of the round, which does not come before this mark.
         let channel = self.channel.clone();
         let (state, all) = (channel.state(partition), (round, channel.source.partitions));
         if channel.rounds.marked(&self.marks, state, all, (false, several)) {

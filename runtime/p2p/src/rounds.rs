@@ -24,8 +24,9 @@
 //! * The sender counts for itself ([`Marks`]) which partitions of the round it has still to mark, and how many it has
 //!   left to others. Its threads count those to mark after their copies (AcqRel), so who marks the last one has
 //!   seen all copies of the sender's. If nothing was left to others, that ends the round. Else `finished` counts: the
-//!   others' copies one by one, the sender's all at once by whoever marks the last one; AcqRel, so that who counts the
-//!   last one has seen all of them.
+//!   others' copies one by one, the sender's all at once by whoever marks the last one, and one more for that mark, so
+//!   that no thread of the sender is still marking when the round is over. AcqRel, so that who counts the last one has
+//!   seen all of them.
 //! * Who ends the round resets `finished` and then publishes the end to both sides (release). A side
 //!   begins its next round only after it has seen the end of this one, so nobody counts for two
 //!   rounds at once.
@@ -47,7 +48,7 @@ pub struct AlreadyReady;
 pub(crate) struct Rounds {
     /// The round for which the receiver has opened its buffer.
     opened: AtomicU32,
-    /// Partitions of this round that have been copied.
+    /// Partitions of this round that have been copied, and the sender's last mark.
     finished: AtomicU32,
     /// The last round that is over, for either side.
     over: AtomicU32,
@@ -150,8 +151,7 @@ impl Rounds {
             self.over.store(round, Ordering::Release);
             return true;
         }
-        // Who counts nothing must not look: the last of the others ends the round, and two would find it over.
-        others != partitions && self.count(partitions - others, round, partitions)
+        self.count(partitions - others + 1, round, partitions)
     }
 
     /// Whether the buffer was opened meanwhile, and the caller takes the partition that it has marked.
@@ -185,9 +185,9 @@ impl Rounds {
         self.count(1, round, partitions)
     }
 
-    /// So many partitions were copied. `true`: that was all, and the round is over.
-    fn count(&self, copied: u32, round: u32, partitions: u32) -> bool {
-        if self.finished.fetch_add(copied, Ordering::AcqRel) + copied != partitions {
+    /// So many were copied, or marked as the last. `true`: that was all, and the round is over.
+    fn count(&self, number: u32, round: u32, partitions: u32) -> bool {
+        if self.finished.fetch_add(number, Ordering::AcqRel) + number != partitions + 1 {
             return false;
         }
         self.finished.store(0, Ordering::Relaxed);

@@ -103,6 +103,33 @@ mod models {
         });
     }
 
+    /// Whichever thread of the sender sees the end of a round may begin the next one: no other is still marking.
+    #[test]
+    fn no_thread_marks_when_a_round_is_over() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let exchange = Arc::new(Exchange::new(true));
+            exchange.marks.begin(PARTITIONS);
+            let senders: Vec<_> = (0..2)
+                .map(|index| {
+                    let exchange = Arc::clone(&exchange);
+                    thread::spawn(move || {
+                        exchange.send(index, 1);
+                        if exchange.rounds.is_over(1) {
+                            assert_eq!(exchange.marks.left.load(Ordering::Relaxed), 0);
+                        }
+                    })
+                })
+                .collect();
+            exchange.receive(1);
+            for sender in senders {
+                sender.join().expect("the sender ends");
+            }
+            assert!(exchange.rounds.is_over(1));
+        });
+    }
+
     /// The sides go on to a second round when they have seen the end of the first.
     #[test]
     fn rounds_do_not_mix() {
@@ -219,6 +246,24 @@ mod units {
             sender.marks.begin(PARTITIONS);
             assert_eq!(sender.ready(0, 2), Ok(false));
             assert!(sender.has_arrived(0, 1), "the sender is ahead");
+        }
+    }
+
+    /// Others may copy all before the sender's threads come to say what they have marked.
+    #[test]
+    fn a_round_lasts_until_the_last_mark() {
+        for round in [1, 2] {
+            let sender = Sender::after(round - 1, true);
+            sender.marks.begin(PARTITIONS);
+            for index in [0, 1] {
+                assert_eq!(sender.ready(index, round), Ok(false));
+            }
+            sender.rounds.open(round);
+            for index in [0, 1] {
+                assert!(sender.take(index, round) && !sender.finish(index, round));
+            }
+            assert!(!sender.marked(1, round, false) && !sender.rounds.is_over(round));
+            assert!(sender.marked(0, round, false) && sender.rounds.is_over(round));
         }
     }
 
