@@ -94,5 +94,12 @@ int main(int argc, char **argv) {
     int bytes;
     MPI_Buffer_detach(&back, &bytes);
     CHECK(back == MPI_BUFFER_AUTOMATIC);
+    /* A buffer that is too long for an int to say stays, until it is asked for with a longer count. */
+    MPI_Count count;
+    MPI_Buffer_attach_c(out, (MPI_Count)3 << 30);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_EQ(class_of(MPI_Buffer_detach(&back, &bytes)), MPI_ERR_ARG);
+    MPI_Buffer_detach_c(&back, &count);
+    CHECK(back == out && count == (MPI_Count)3 << 30);
     return finish();
 }

@@ -126,9 +126,13 @@ fn detach_from<A: Abi, C: Count>(
     let claim = &mut call.rank().enter();
     let pools = &mut call.pending().buffers(claim).0;
     let place = pools.iter().position(|pool| pool.owner == owner).ok_or(neutral::ERR_BUFFER)?;
-    let pool = pools.swap_remove(place);
-    let bytes = C::from_i64(pool.size.unwrap_or(0) as i64).ok_or(neutral::ERR_ARG)?;
-    address.write(pool.address);
+    // A buffer whose size the program cannot be told stays: it is to ask with a longer count.
+    let bytes = pools[place].size.unwrap_or(0) as i64;
+    let bytes = C::from_i64(bytes).ok_or_else(|| {
+        let what = format_args!("the buffer has {bytes} bytes, more than an int can say");
+        call.blame(neutral::ERR_ARG, what)
+    })?;
+    address.write(pools.swap_remove(place).address);
     size.write(bytes);
     Ok(())
 }
