@@ -1,11 +1,10 @@
 //! `MPI_Type_create_subarray` and `MPI_Type_create_darray`.
 //!
-//! Both describe a part of an n-dimensional array: per dimension a list of index intervals,
-//! from the fastest dimension outwards. Their lower bound is 0 and their extent the whole
+//! Both describe a part of an n-dimensional array: per dimension blocks of indices at one distance, the last of which
+//! may be shorter, from the fastest dimension outwards. Their lower bound is 0 and their extent the whole
 //! array's, so that consecutive elements are consecutive arrays.
 
 use super::bounds::{Bounds, Marks, narrow};
-use super::construct::check_count;
 use super::description::Description;
 use super::program::Placed;
 use super::{Combiner, Contents, Form, TypeError, TypeRef};
@@ -47,11 +46,63 @@ impl Distribution {
     }
 }
 
-/// Indices `start .. start + length` of one dimension.
+/// Indices of one dimension: `length` from `start` on, and so again every `round`, `count` times in all; then perhaps
+/// fewer.
 #[derive(Clone, Copy)]
-struct Interval {
+struct Share {
     start: i64,
     length: i64,
+    round: i64,
+    count: i64,
+    /// Where the shorter last block begins, and its length, which may be 0.
+    rest: (i64, i64),
+}
+
+impl Share {
+    /// One block.
+    fn block(start: i64, length: i64) -> Self {
+        Self { start, length, round: 0, count: 1, rest: (0, 0) }
+    }
+
+    /// Blocks from `start` on, one in each `round`, as far as there are indices. `start + length` is at most `round`.
+    fn dealt(start: i64, length: i64, round: i64, size: i64) -> Self {
+        let count = match size - length {
+            last if last < start => 0,
+            last => (last - start) / round + 1,
+        };
+        // What does not fit in 63 bits is beyond the last index.
+        let next = count.checked_mul(round).and_then(|rounds| rounds.checked_add(start));
+        let rest = next.filter(|&next| next < size).map_or((0, 0), |next| (next, size - next));
+        Self { start, length, round, count, rest }
+    }
+
+    /// How many indices.
+    fn indices(&self) -> i64 {
+        self.count * self.length + self.rest.1
+    }
+
+    /// The first and the last index, if there is one.
+    fn ends(&self) -> Option<(i64, i64)> {
+        let last = || self.start + (self.count - 1) * self.round + self.length - 1;
+        let blocks = (self.count > 0).then(|| (self.start, last()));
+        let rest = (self.rest.1 > 0).then(|| (self.rest.0, self.rest.0 + self.rest.1 - 1));
+        match (blocks, rest) {
+            (Some((first, _)), Some((_, last))) => Some((first, last)),
+            (blocks, rest) => blocks.or(rest),
+        }
+    }
+
+    /// Elements that are `stride` bytes apart, at these indices.
+    fn placed(&self, element: &Placed, stride: i64) -> Placed {
+        let moved = |part: Placed, start: i64| {
+            let disp = part.disp.wrapping_add(start.wrapping_mul(stride));
+            Placed { disp, ..part }
+        };
+        let block = element.repeat(self.length as u64, stride);
+        let blocks = block.repeat(self.count as u64, self.round.wrapping_mul(stride));
+        let rest = element.repeat(self.rest.1 as u64, stride);
+        Placed::sequence([moved(blocks, self.start), moved(rest, self.rest.0)].into_iter())
+    }
 }
 
 /// `MPI_Type_create_subarray`.
@@ -70,7 +121,7 @@ pub fn subarray(
     if dimensions == 0 {
         return Err(TypeError::BadArray { what: "ndims" });
     }
-    let mut intervals = Vec::with_capacity(dimensions);
+    let mut shares = Vec::with_capacity(dimensions);
     for ((&size, &length), &start) in sizes.iter().zip(subsizes).zip(starts) {
         if size < 1 {
             return Err(TypeError::BadArray { what: "array_of_sizes" });
@@ -81,7 +132,7 @@ pub fn subarray(
         if start < 0 || start > size - length {
             return Err(TypeError::BadArray { what: "array_of_starts" });
         }
-        intervals.push([Interval { start, length }]);
+        shares.push(Share::block(start, length));
     }
     let form = form.into();
     let contents = Contents::by(Combiner::Subarray, form.bounds)
@@ -91,8 +142,7 @@ pub fn subarray(
         .with_counts(form, starts)
         .with_integers(&[order as i32])
         .with_type(old);
-    let intervals: Vec<&[Interval]> = intervals.iter().map(|list| list.as_slice()).collect();
-    array(sizes, &intervals, order, old, contents)
+    array(sizes, &shares, order, old, contents)
 }
 
 /// `MPI_Type_create_darray` for process `rank` of `processes`.
@@ -122,14 +172,14 @@ pub fn darray(
     if !(0..processes).contains(&rank) {
         return Err(TypeError::BadArray { what: "rank" });
     }
-    let mut intervals = Vec::with_capacity(dimensions);
+    let mut shares = Vec::with_capacity(dimensions);
     // Processes are numbered in row-major order, whatever the array's order.
     let (mut rest, mut block) = (rank, processes);
     for ((&size, &distribution), &extent) in sizes.iter().zip(distributions).zip(grid) {
         block /= extent;
         let coordinate = rest / block;
         rest %= block;
-        intervals.push(owned(size, distribution, extent, coordinate)?);
+        shares.push(owned(size, distribution, extent, coordinate)?);
     }
     let neutral = || distributions.iter().map(|distribution| distribution.neutral());
     let form = form.into();
@@ -140,12 +190,11 @@ pub fn darray(
     contents.integers.extend(neutral().map(|(_, argument)| argument));
     contents.integers.extend(grid.iter().map(|&extent| extent as i32));
     let contents = contents.with_integers(&[order as i32]).with_type(old);
-    let intervals: Vec<&[Interval]> = intervals.iter().map(|list| list.as_slice()).collect();
-    array(sizes, &intervals, order, old, contents)
+    array(sizes, &shares, order, old, contents)
 }
 
-/// The intervals of one dimension that the process at `coordinate` of `extent` owns.
-fn owned(size: i64, distribution: Distribution, extent: i64, coordinate: i64) -> Result<Vec<Interval>, TypeError> {
+/// The indices of one dimension that the process at `coordinate` of `extent` owns.
+fn owned(size: i64, distribution: Distribution, extent: i64, coordinate: i64) -> Result<Share, TypeError> {
     let bad_argument = TypeError::BadArray { what: "array_of_dargs" };
     if size < 1 {
         return Err(TypeError::BadArray { what: "array_of_gsizes" });
@@ -166,19 +215,13 @@ fn owned(size: i64, distribution: Distribution, extent: i64, coordinate: i64) ->
     if !cyclic && round < size {
         return Err(bad_argument);
     }
-    let mut list = Vec::new();
-    let mut start = coordinate * length;
-    while start < size {
-        list.push(Interval { start, length: length.min(size - start) });
-        start = start.checked_add(round).ok_or(TypeError::Overflow)?;
-    }
-    Ok(list)
+    Ok(Share::dealt(coordinate * length, length, round, size))
 }
 
-/// The elements of an array whose index in every dimension lies in one of its intervals.
+/// The elements of an array whose index in every dimension belongs to its share.
 fn array(
     sizes: &[i64],
-    intervals: &[&[Interval]],
+    shares: &[Share],
     order: ArrayOrder,
     old: &TypeRef,
     contents: Contents,
@@ -197,16 +240,10 @@ fn array(
             ArrayOrder::Fortran => step,
             ArrayOrder::C => dimensions - 1 - step,
         };
-        let list = intervals[dimension];
-        placed = Placed::sequence(list.iter().map(|interval| {
-            let part = placed.repeat(interval.length as u64, stride);
-            Placed { disp: part.disp.wrapping_add(interval.start * stride), node: part.node }
-        }));
-        let owned: i64 = list.iter().map(|interval| interval.length).sum();
-        check_count(owned)?;
-        copies = copies.checked_mul(owned).ok_or(TypeError::Overflow)?;
-        if let (Some(first), Some(last)) = (list.first(), list.last()) {
-            let (first, last) = (first.start, last.start + last.length - 1);
+        let share = &shares[dimension];
+        placed = share.placed(&placed, stride);
+        copies = copies.checked_mul(share.indices()).ok_or(TypeError::Overflow)?;
+        if let Some((first, last)) = share.ends() {
             let shifts = [i128::from(first), i128::from(last)].map(|at| at * i128::from(stride));
             low += shifts[0].min(shifts[1]);
             high += shifts[0].max(shifts[1]);

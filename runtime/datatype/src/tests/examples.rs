@@ -198,6 +198,25 @@ fn darray_pieces_tile_the_array() {
     }
 }
 
+/// A cyclic part costs no more memory the longer the array is, and its last block may be shorter.
+#[test]
+fn cyclic_parts_are_described_by_their_rounds() {
+    let make = |rank, size| {
+        let distribution = [Distribution::Cyclic(Some(3))];
+        darray(2, rank, &[size], &distribution, &[2], ArrayOrder::C, &int(), FORM).expect("valid")
+    };
+    let rounds = 1_i64 << 40;
+    for (rank, rest, last) in [(0, 0, -3), (0, 2, 2), (0, 5, 3), (1, 2, 0), (1, 5, 5)] {
+        let piece = make(rank, 6 * rounds + rest);
+        let own = (rest - 3 * rank).clamp(0, 3);
+        assert_eq!(piece.size(), 4 * (3 * rounds + own), "{rank} {rest}");
+        assert_eq!(piece.true_lb(), 12 * rank);
+        assert_eq!(piece.bounds.true_ub, 4 * (6 * rounds + last), "{rank} {rest}");
+    }
+    assert_eq!(make(1, 3).size(), 0);
+    assert_eq!((make(1, 4).size(), make(1, 4).true_lb()), (4, 12));
+}
+
 #[test]
 fn bad_arrays_are_refused() {
     let bad = |sizes: &[i64], lengths: &[i64], starts: &[i64]| {
