@@ -1,11 +1,13 @@
 //! Reduction operations (MPI-4.1 section 6.9).
 
-use crate::arguments::{Call, Outcome, output};
+use crate::arguments::{Call, Outcome, known, output};
+use crate::process::Process;
 use crate::process::pending::UserFunction;
 use cohort_abi::parameters::{InOut, Out};
 use cohort_abi::{Abi, Count, Handle, HandleKind, INDEX_MAX, callback, dynamic, neutral};
-use cohort_engine::datatype::Type;
+use cohort_engine::datatype::{Type, TypeRef};
 use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};
+use cohort_object::Datatype;
 use core::cell::Cell;
 use core::ffi::c_int;
 
@@ -21,6 +23,9 @@ enum Bound<A: Abi> {
 struct UserCall<A: Abi> {
     function: UserFunction,
     datatype: A::Datatype,
+    /// What that handle stands for, perhaps beyond its end, if the program made the type.
+    layout: Option<TypeRef>,
+    process: &'static Process,
 }
 
 impl<A: Abi> BoundOp<A> {
@@ -35,7 +40,12 @@ impl<A: Abi> BoundOp<A> {
             return Ok(Self(Bound::Predefined(op)));
         }
         let function = user(call, handle)?.clone();
-        Ok(Self(Bound::User(UserCall { function, datatype })))
+        let is_made = known::<A>(datatype.neutral()).is_none();
+        let made = is_made.then(|| call.objects().datatype(datatype.neutral()).ok()).flatten();
+        let layout = made.map(|datatype| datatype.layout.clone());
+        // SAFETY: a process is never given back.
+        let process = unsafe { Process::of(core::ptr::from_ref(call.process()).cast()) };
+        Ok(Self(Bound::User(UserCall { function, datatype, layout, process })))
     }
 
     /// One of MPI's own.
@@ -81,33 +91,61 @@ impl<A: Abi> UserOp for UserCall<A> {
     }
 
     unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &Type) {
+        let lent = self.lend();
+        let context = A::context(&self.process.caller);
+        let handle = lent.map_or(self.datatype, |lent| A::Datatype::from_neutral(context, lent));
+        let extent = datatype.extent();
         // SAFETY: the engine's promise; `create` stored a function of this type.
         unsafe {
             if self.function.large {
-                self.pieces::<i64>(input, inout, count, i64::MAX as u64, datatype);
+                self.pieces::<i64>(input, inout, count, i64::MAX as u64, (handle, extent));
             } else {
-                self.pieces::<c_int>(input, inout, count, c_int::MAX as u64, datatype);
+                self.pieces::<c_int>(input, inout, count, c_int::MAX as u64, (handle, extent));
             }
+        }
+        if let Some(lent) = lent {
+            // It is gone already if the function has freed it.
+            drop(self.process.objects.remove_datatype(lent));
         }
     }
 }
 
 impl<A: Abi> UserCall<A> {
+    /// A handle for the time of a call, if the program has freed its own since (MPI-4.1, 5.1.9), whose number may stand
+    /// for another type now; `None` also when no handle is left.
+    fn lend(&self) -> Option<u32> {
+        let (objects, layout) = (&self.process.objects, self.layout.as_ref()?);
+        let is_there = objects.datatype(self.datatype.neutral()).is_ok_and(|it| it.layout.same(layout));
+        if is_there {
+            return None;
+        }
+        let lent = Datatype::new(layout.clone());
+        lent.commit();
+        objects.add_datatype(lent).ok()
+    }
+
     /// Calls the function on at most `limit` elements at a time.
     ///
     /// # Safety
     /// Both buffers have `count` elements; the function's address is one of a function with counts of type `C`.
-    unsafe fn pieces<C: Count>(&self, input: *const u8, inout: *mut u8, count: u64, limit: u64, datatype: &Type) {
+    unsafe fn pieces<C: Count>(
+        &self,
+        input: *const u8,
+        inout: *mut u8,
+        count: u64,
+        limit: u64,
+        (handle, extent): (A::Datatype, i64),
+    ) {
         // SAFETY: `create` stored a function of this type, by the caller's contract.
         let function: callback::UserFunction<A, C> = unsafe { core::mem::transmute(self.function.address) };
         let mut done = 0;
         while done < count {
             let piece = limit.min(count - done);
-            let offset = (done as i64).wrapping_mul(datatype.extent()) as isize;
+            let offset = (done as i64).wrapping_mul(extent) as isize;
             let Some(mut length) = C::from_i64(piece as i64) else {
                 return;
             };
-            let mut handle = self.datatype;
+            let mut handle = handle;
             let mut number = handle.to_int();
             let told = match self.function.fortran.get() {
                 true => (&raw mut number).cast(),

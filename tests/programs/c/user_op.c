@@ -1,5 +1,6 @@
-// A user operation that does not commute is applied in rank order, on the caller's own
-// thread, also on a derived datatype. The operation is the product of 2 x 2 matrices.
+// A user operation that does not commute is applied in rank order, on the caller's own thread, also on a derived
+// datatype, which it may ask about although its handle was freed meanwhile. The operation is the product of 2 x 2
+// matrices.
 //# ranks: 1 2 3 4 7
 //# abi: mpich, mpi5, openmpi
 //# progress: steal, none
@@ -8,7 +9,7 @@
 #include <pthread.h>
 typedef struct { long long a, b, c, d; } matrix;
 static pthread_t owner;
-static int foreign;
+static int foreign, odd;
 
 static matrix times(matrix x, matrix y) {
     return (matrix){(x.a * y.a + x.b * y.c) % 10007, (x.a * y.b + x.b * y.d) % 10007,
@@ -16,7 +17,9 @@ static matrix times(matrix x, matrix y) {
 }
 
 static void multiply(void *in, void *inout, int *count, MPI_Datatype *type) {
-    (void)type;
+    int bytes = 0;
+    MPI_Type_size(*type, &bytes);
+    if (bytes != sizeof(matrix)) odd++;
     if (!pthread_equal(owner, pthread_self())) foreign++;
     for (int i = 0; i < *count; i++) ((matrix *)inout)[i] = times(((matrix *)in)[i], ((matrix *)inout)[i]);
 }
@@ -61,9 +64,23 @@ int main(int argc, char **argv) {
         if (rank > 0) expect(in, rank - 1, count);
     }
     MPI_Reduce_local(out, in, 1, type, op);
-    CHECK_EQ(foreign, 0);
+    /* Another type has the handle's number since. */
+    MPI_Datatype other;
+    MPI_Request requests[2];
+    static matrix of_persistent[COUNT];
+    MPI_Iallreduce(out, in, COUNT, type, op, MPI_COMM_WORLD, &requests[0]);
+    MPI_Allreduce_init(out, of_persistent, COUNT, type, op, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
     MPI_Op_free(&op);
     CHECK(op == MPI_OP_NULL);
     MPI_Type_free(&type);
+    MPI_Type_contiguous(3, MPI_INT, &other);
+    MPI_Start(&requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    expect(in, size - 1, COUNT);
+    expect(of_persistent, size - 1, COUNT);
+    MPI_Request_free(&requests[1]);
+    MPI_Type_free(&other);
+    CHECK_EQ(foreign, 0);
+    CHECK_EQ(odd, 0);
     return finish();
 }
