@@ -230,7 +230,8 @@ fn discard<A: Abi>(
     before(object)?;
     object.attributes.delete_all(handle)?;
     crate::p2p::forget_buffer(call, handle);
-    call.objects().remove_comm(handle)?.release();
+    let tell_used = |tell: &mut dyn FnMut(u32)| call.pending().each_listener(call.rank(), tell);
+    call.objects().remove_comm(handle, tell_used)?.release();
     comm.set(A::Comm::from_neutral(call.context(), COMM_NULL));
     Ok(())
 }

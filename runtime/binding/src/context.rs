@@ -53,7 +53,7 @@ impl Listener {
             Some(object.errhandler.lock().clone())
         };
         let found = match self {
-            Self::Comm(handle) => of_comm(handle),
+            Self::Comm(handle) => of_comm(handle).or_else(|| objects.left_comm(handle).map(|it| it.0)),
             Self::Session(handle) => {
                 let session = objects.session(handle).ok();
                 session.map(|session| session.errhandler.lock().clone())
@@ -112,16 +112,10 @@ impl Listener {
             }
             _ => return own(),
         };
-        process.objects.comm(handle).map_or_else(
-            |_| own(),
-            |comm| {
-                let mut members = comm.group().members().to_vec();
-                if comm.is_inter() {
-                    members.extend(comm.peers().members());
-                }
-                members
-            },
-        )
+        match process.objects.comm(handle) {
+            Ok(comm) => comm.everybody(),
+            Err(_) => process.objects.left_comm(handle).map_or_else(own, |it| it.1),
+        }
     }
 }
 

@@ -372,6 +372,15 @@ impl Comm {
         }
     }
 
+    /// The members of its groups.
+    pub fn everybody(&self) -> Vec<Peer> {
+        let mut members = self.group().members().to_vec();
+        if self.is_inter() {
+            members.extend(self.peers().members());
+        }
+        members
+    }
+
     /// The error handler for a communicator that is made from this one.
     fn inherited(&self) -> Errhandler {
         self.errhandler.lock().clone()

@@ -28,6 +28,8 @@ use cohort_engine::rma::Window;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use spin::{Mutex, Once};
 
+mod left;
+
 /// Windows of a rank that short calls find in one step.
 const WINDOWS: usize = 64;
 
@@ -46,6 +48,8 @@ pub struct Objects {
     comms: Slots<Box<Comm>>,
     /// Communicators in `comms`.
     comm_count: AtomicU32,
+    /// Those that operations under way have outlived.
+    left_comms: Mutex<Vec<left::LeftComm>>,
     /// Handle of the communicator with the processes that have spawned this one, or that of none.
     parent: AtomicU32,
     /// Windows in `wins`.
@@ -215,6 +219,7 @@ impl Objects {
             live: AtomicPtr::new(core::ptr::null_mut()),
             comms: Slots::new(),
             comm_count: AtomicU32::new(0),
+            left_comms: Mutex::new(Vec::new()),
             parent: AtomicU32::new(neutral::handle::COMM_NULL),
             win_count: AtomicU32::new(0),
             file_count: AtomicU32::new(0),
@@ -467,22 +472,6 @@ impl Objects {
             self.rank.node().link(self.rank, true);
         }
         Ok(dynamic(HandleKind::Comm, index))
-    }
-
-    /// Takes the communicator of a dynamic handle out.
-    ///
-    /// # Errors
-    /// `MPI_ERR_COMM`.
-    pub fn remove_comm(&self, handle: u32) -> Outcome<Box<Comm>> {
-        let comm = self.take_comm(handle)?;
-        self.comm_count.fetch_sub(1, Ordering::Relaxed);
-        let null = neutral::handle::COMM_NULL;
-        let _ = self.parent.compare_exchange(handle, null, Ordering::Relaxed, Ordering::Relaxed);
-        if comm.reaches_beyond() {
-            self.rank.node().link(self.rank, false);
-            comm.use_lines(false);
-        }
-        Ok(comm)
     }
 
     /// What `MPI_INFO_ENV` refers to (MPI 11.2.1): the keys that this runtime knows.

@@ -159,6 +159,31 @@ impl<T> Slots<T> {
         }
     }
 
+    /// Takes the value of a slot away, which stays out of the list of vacant ones until it is
+    /// [given back](Slots::give_back).
+    pub(crate) fn withdraw(&self, _claim: &mut Claim<'_>, index: u32) -> Option<T> {
+        let slot = self.slot(index)?;
+        // SAFETY: the caller holds the handle and the claim.
+        match unsafe { slot.get().replace(Slot::Vacant { next: NONE }) } {
+            Slot::Used(value) => Some(value),
+            vacant => {
+                // SAFETY: as above.
+                unsafe { slot.get().write(vacant) };
+                None
+            }
+        }
+    }
+
+    /// A slot that was withdrawn will be used again.
+    pub(crate) fn give_back(&self, _claim: &mut Claim<'_>, index: u32) {
+        if let Some(slot) = self.slot(index) {
+            let next = self.vacant.get();
+            // SAFETY: nobody has the slot, which is in no list, and the claim is held; there is nothing to drop.
+            unsafe { slot.get().write(Slot::Vacant { next }) };
+            self.vacant.set(index);
+        }
+    }
+
     /// The value of slot `index`; `None` if the slot is vacant.
     ///
     /// # Safety

@@ -73,6 +73,35 @@ pub fn may_leave(rank: &Rank) -> bool {
     rank.offload().is_some()
 }
 
+/// Nobody is a rank's poster as long as this lives.
+#[derive(Debug)]
+pub struct NoPoster(Option<&'static Offload>);
+
+impl NoPoster {
+    /// Waits until no thread of the rank has the right to leave posts. By a thread of the rank that does not hold its
+    /// claim.
+    #[must_use]
+    pub fn of(rank: &Rank) -> Self {
+        let offload = rank.offload();
+        if let Some(offload) = offload {
+            // Acquire pairs with the Release of the poster before.
+            while offload.is_taken.swap(true, Ordering::Acquire) {
+                core::hint::spin_loop();
+            }
+        }
+        Self(offload)
+    }
+}
+
+impl Drop for NoPoster {
+    fn drop(&mut self) {
+        if let Some(offload) = self.0 {
+            // Release pairs with the Acquire of the next poster.
+            offload.is_taken.store(false, Ordering::Release);
+        }
+    }
+}
+
 impl<'rank> Poster<'rank> {
     /// The right to leave a message of so many bytes, of a communicator with this policy, to the
     /// rank's ghost: `None` if it is to be posted directly. By threads of the rank, which do not

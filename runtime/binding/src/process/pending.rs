@@ -3,8 +3,8 @@
 use super::buffers::BufferPools;
 use super::requests::RequestState;
 use super::spares::Spares;
-use cohort_engine::offload::Poster;
-use cohort_engine::{Claim, MessageRef};
+use cohort_engine::offload::{NoPoster, Poster};
+use cohort_engine::{Claim, MessageRef, Rank};
 use cohort_object::Slots;
 use core::cell::{Cell, UnsafeCell};
 
@@ -68,6 +68,23 @@ impl Pending {
         // SAFETY: the claim is held, so no other thread is here; callers use one reference at
         // a time.
         unsafe { &mut *self.buffers.get() }
+    }
+
+    /// Calls `look` with the neutral handle of the object whose error handler hears of each request.
+    pub fn each_listener(&self, rank: &Rank, look: &mut dyn FnMut(u32)) {
+        let no_poster = NoPoster::of(rank);
+        let claim = rank.enter();
+        // SAFETY: the claim is held. Posters, who fill slots without it, are kept away.
+        unsafe {
+            self.requests.each(|state| {
+                if !state.is_spent() {
+                    look(state.comm());
+                }
+                true
+            });
+        }
+        drop(claim);
+        drop(no_poster);
     }
 
     /// A slot of [`Pending::requests`] for a poster, which takes the rank's claim once for many; `None` when

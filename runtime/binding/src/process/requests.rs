@@ -96,6 +96,16 @@ impl RequestState {
         }
     }
 
+    /// Whether it is kept for another operation, so that no handle stands for it.
+    #[inline]
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        let (Self::Once(operation) | Self::Collective(operation, _)) = self else {
+            return false;
+        };
+        operation.request.is_spent()
+    }
+
     /// Tells what is under way of it, by the rules of [`Awaited::tell`].
     pub fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         match self {

@@ -137,18 +137,9 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
     let requests = &call.pending().requests;
     // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
     match unsafe { requests.first(index).or_else(|| requests.beyond_first(index)) } {
-        Some(state) if !is_spent(state) => Ok(Some(Live { index, state })),
+        Some(state) if !state.is_spent() => Ok(Some(Live { index, state })),
         _ => Err(neutral::ERR_REQUEST.into()),
     }
-}
-
-/// Whether what a slot has is kept for another operation, so that no handle stands for it.
-#[inline]
-fn is_spent(state: &RequestState) -> bool {
-    let (RequestState::Once(operation) | RequestState::Collective(operation, _)) = state else {
-        return false;
-    };
-    operation.request.is_spent()
 }
 
 impl Awaited for Live<'_> {
