@@ -149,7 +149,7 @@ impl AwaySend {
     /// If there is no such partition.
     pub fn ready(&self, partition: u32) -> Result<(), NotReady> {
         let message = &self.messages[partition as usize];
-        let claim = &mut self.rank.enter();
+        let (rank, mut claim) = (self.rank, self.rank.enter());
         if message.is_there() {
             return Err(NotReady::Already);
         }
@@ -159,8 +159,15 @@ impl AwaySend {
         };
         let envelope = Envelope { tag, ..self.envelope };
         let mode = SendMode::Standard;
-        let sent = isend(claim, data, self.to, envelope, mode);
+        let sent = isend(&mut claim, data, self.to, envelope, mode);
         message.set(sent.map_err(|_| NotReady::OutOfMemory)?);
+        // A message that left at once wakes nobody, and another thread may sleep until the round is over. When the
+        // claim is gone, it may free the request.
+        let is_awaited = rank.threads_multiple() && self.is_complete();
+        drop(claim);
+        if is_awaited {
+            rank.wake();
+        }
         Ok(())
     }
 
