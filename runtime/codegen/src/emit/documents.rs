@@ -23,7 +23,7 @@ const FOREIGN: [(&str, &str); 3] = [
 
 /// Procedures that do less than the standard says, and what is missing. The forms with large counts
 /// follow by themselves.
-const PARTLY: [(&[&str], &str); 8] = [
+const PARTLY: [(&[&str], &str); 9] = [
     (&["Cart_map", "Graph_map"], "only members on the caller's own node are moved closer to each other"),
     (
         &["Comm_spawn", "Comm_spawn_multiple"],
@@ -51,6 +51,11 @@ const PARTLY: [(&[&str], &str); 8] = [
          epochs are kept and change nothing",
     ),
     (&["Type_struct"], "`MPI_LB` and `MPI_UB`, which MPI-3 removed, are blocks of structs only, in the MPICH ABI"),
+    (
+        &["Type_create_f90_real", "Type_create_f90_complex", "Type_match_size"],
+        "no reduction takes reals and complex numbers of 16 bytes a real (`MPI_REAL16`, `MPI_COMPLEX32`), which are \
+         also what more than 15 digits give: not gfortran's real of 10 bytes",
+    ),
     (
         &["Abi_set_fortran_info", "Abi_set_fortran_booleans"],
         "the processes of a node share what the first one tells, and another one that tells something else is \
