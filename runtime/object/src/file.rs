@@ -196,23 +196,35 @@ impl File {
     /// # Errors
     /// As [`File::agree`]; `MPI_ERR_NOT_SAME`, about `what`.
     fn all_say(&self, mine: Result<u64, Trouble>, what: &str) -> Outcome<u64> {
+        self.all_say_both(mine.map(|said| [said, 0]), [what, ""]).map(|[said, _]| said)
+    }
+
+    /// [`File::all_say`] of two things, of which the first is named if both differ.
+    fn all_say_both(&self, mine: Result<[u64; 2], Trouble>, what: [&str; 2]) -> Outcome<[u64; 2]> {
         let [class, errno, low, high] = told(&mine);
-        let said = mine.as_ref().map_or(0, |said| *said);
-        let words = [class, errno, low, high, said as i32, (said >> 32) as i32];
+        let [[one, above], [other, higher]] = mine.as_ref().map_or([[0; 2]; 2], |said| said.map(halves));
+        let words = [class, errno, low, high, one, above, other, higher];
         let (found, other) = coll::view(&self.comm.collective(), words, |all| {
             let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
-            (first(troubles), all.iter().position(|words| words[4..] != all[0][4..]))
+            let differs = |words: &[i32; 8]| (4..words.len()).find(|&at| words[at] != all[0][at]);
+            let other = all.iter().enumerate().find_map(|(member, words)| Some((member, differs(words)?)));
+            (first(troubles), other)
         })?;
         let said = mine.map_err(|trouble| trouble.error)?;
         heard(found, &self.name)?;
         match other {
             None => Ok(said),
-            Some(member) => {
-                let what = format_args!("{what} of rank {member} differs from that of rank 0");
+            Some((member, at)) => {
+                let what = format_args!("{} of rank {member} differs from that of rank 0", what[(at - 4) / 2]);
                 Err(Error::new(neutral::ERR_NOT_SAME, what))
             }
         }
     }
+}
+
+/// The lower and the higher half.
+fn halves(value: u64) -> [i32; 2] {
+    [value as i32, (value >> 32) as i32]
 }
 
 /// The trouble of a member whose descriptor stands for something else.

@@ -258,6 +258,25 @@ static void streams(void) {
     CHECK_EQ(MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_SUCCESS);
     CHECK_EQ(MPI_File_read_ordered(file, in, 1, MPI_INT, &status), MPI_SUCCESS);
     CHECK_EQ(in[0], rank);
+    // The view begins where the shared pointer is when all have come, whoever comes last.
+    MPI_File_close(&file);
+    if (rank == 0) CHECK_EQ(truncate(name, 0), 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL, &file),
+             MPI_SUCCESS);
+    if (rank == size - 1) {
+        usleep(50000);
+        CHECK_EQ(MPI_File_write_shared(file, out, 100, MPI_BYTE, &status), MPI_SUCCESS);
+    }
+    CHECK_EQ(MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL),
+             MPI_SUCCESS);
+    MPI_Datatype types[2];
+    char datarep[MPI_MAX_DATAREP_STRING];
+    CHECK_EQ(MPI_File_get_view(file, &at, &types[0], &types[1], datarep), MPI_SUCCESS);
+    CHECK_EQ(at, 100);
+    CHECK_EQ(MPI_File_write_ordered(file, out, 50, MPI_BYTE, &status), MPI_SUCCESS);
+    MPI_File_get_size(file, &bytes);
+    CHECK_EQ(bytes, 100 + 50 * size);
 }
 
 int main(int argc, char **argv) {

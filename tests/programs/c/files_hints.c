@@ -50,6 +50,24 @@ static void there_and_back(MPI_File file) {
     MPI_Type_free(&turns);
 }
 
+/* A view with hints that differ is refused, and what was in force before stays. */
+static void view_stays(MPI_File file, MPI_Info info) {
+    MPI_Offset displacement = -1, at = -1;
+    MPI_Datatype types[2];
+    char representation[MPI_MAX_DATAREP_STRING];
+    CHECK_EQ(MPI_File_set_view(file, 4, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_SUCCESS);
+    CHECK_EQ(MPI_File_seek(file, 3, MPI_SEEK_SET), MPI_SUCCESS);
+    CHECK_EQ(MPI_File_seek_shared(file, 5, MPI_SEEK_SET), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_File_set_view(file, 8, MPI_BYTE, MPI_BYTE, "native", info)), MPI_ERR_NOT_SAME);
+    EXPECT("cb_buffer_size", "1");
+    CHECK_EQ(MPI_File_get_view(file, &displacement, &types[0], &types[1], representation), MPI_SUCCESS);
+    CHECK(displacement == 4 && types[0] == MPI_INT && types[1] == MPI_INT);
+    CHECK_EQ(MPI_File_get_position(file, &at), MPI_SUCCESS);
+    CHECK_EQ(at, 3);
+    CHECK_EQ(MPI_File_get_position_shared(file, &at), MPI_SUCCESS);
+    CHECK_EQ(at, 5);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     CHECK_EQ(chdir("/dev/shm"), 0);
@@ -106,6 +124,7 @@ int main(int argc, char **argv) {
     info = one("cb_buffer_size", rank ? "4096" : "8192");
     CHECK_EQ(class_of(MPI_File_set_info(file, info)), MPI_ERR_NOT_SAME);
     EXPECT("cb_buffer_size", "1");
+    view_stays(file, info);
     MPI_File other;
     CHECK_EQ(class_of(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, info, &other)), MPI_ERR_NOT_SAME);
     MPI_Info_free(&info);

@@ -4,7 +4,7 @@ use super::away::{Away, Exclusion};
 use super::error::{Shown, Trouble, first, of_member, told};
 use super::under_way::{Lines, UnderWay};
 use super::view::Seen;
-use super::{File, agree};
+use super::{File, agree, halves};
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::failure::{Error, Outcome};
@@ -105,10 +105,6 @@ fn other_file(all: &[Second], me: usize, leader: usize) -> Option<[usize; 2]> {
         return Some([leader, me]);
     }
     marks(&all[0]).differ(&marks(&all[leader])).then_some([0, leader])
-}
-
-fn halves(value: u64) -> [i32; 2] {
-    [value as i32, (value >> 32) as i32]
 }
 
 fn whole(low: i32, high: i32) -> u64 {

@@ -4,6 +4,7 @@ use super::File;
 use super::error::{Shown, Trouble};
 use super::representation::{Datarep, Representation};
 use crate::failure::Outcome;
+use crate::hints::file::FileHints;
 use crate::info::Info;
 use alloc::sync::Arc;
 use cohort_abi::neutral;
@@ -81,20 +82,21 @@ impl File {
     /// # Errors
     /// Of the arguments, which may be wrong already; `MPI_ERR_NOT_SAME`, `MPI_ERR_UNSUPPORTED_DATAREP`.
     pub fn set_view(&self, wanted: Outcome<Wanted<'_>>, hints: Outcome<Info>) -> Outcome<()> {
+        if self.is(neutral::MODE_SEQUENTIAL) {
+            // The view may begin where the shared pointer is, which rests when all have come.
+            self.agree(Ok(()))?;
+        }
         let checked = self.no_split().and(wanted).map_err(Trouble::from).and_then(|wanted| self.check(&wanted));
-        let checked = checked.and_then(|seen| Ok((seen, hints?)));
-        let said = match &checked {
-            // Both have to be the same everywhere.
-            Ok((seen, _)) => Ok(seen.word()),
-            Err(trouble) => Err(trouble.clone()),
-        };
-        self.all_say(said, "the etype's extent or the data representation")?;
+        let checked = checked.and_then(|seen| Ok((seen, self.hinted(&hints?, "MPI_File_set_view"))));
+        let said = checked.as_ref().map(|(seen, hints)| [seen.word(), hints.word()]).map_err(Clone::clone);
+        self.all_say_both(said, ["the etype's extent or the data representation", FileHints::what()])?;
         let (seen, hints) = checked.map_err(|trouble| trouble.error)?;
         *self.seen.lock() = seen;
+        *self.hints.lock() = hints;
         self.position.with(|position| *position = 0);
         let moved = self.set_shared(0);
         // Nobody uses the shared pointer before it is where it should be.
-        self.put_in_force(moved.map(|()| self.hinted(&hints, "MPI_File_set_view")))
+        self.agree(moved)
     }
 
     fn check(&self, wanted: &Wanted<'_>) -> Result<Seen, Trouble> {
