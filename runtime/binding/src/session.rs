@@ -81,7 +81,10 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>, session: InOut<'_, A::Session>) -> O
     let handle = session.get().neutral();
     call.objects().session(handle)?;
     crate::p2p::flush_buffers(call)?;
-    call.objects().end_operations();
+    // Files of other sessions and of the world go on.
+    if process.lifetime.is_last_use() {
+        call.objects().end_operations();
+    }
     crate::p2p::forget_buffer(call, handle);
     call.objects().remove_session(handle)?;
     process.lifetime.leave(call.owner());

@@ -247,6 +247,21 @@ static void left_alone(void) {
     }
 }
 
+/* The end of a session waits for nothing of a file that others opened: the last rank begins when it is over. */
+static void beside_a_session(void) {
+    MPI_Session session;
+    MPI_Request request;
+    int peer = (rank + 1) % size, token = 0;
+    fill(rank + 90);
+    CHECK_EQ(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session), MPI_SUCCESS);
+    if (size > 1 && rank == size - 1) MPI_Recv(&token, 1, MPI_INT, size - 2, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_File_iwrite_at_all(file[0], own, out, COUNT, MPI_INT, &request);
+    CHECK_EQ(MPI_Session_finalize(&session), MPI_SUCCESS);
+    if (rank == size - 2) MPI_Send(&token, 1, MPI_INT, peer, 5, MPI_COMM_WORLD);
+    wait_for(&request, COUNT);
+    check_file(0, rank, rank + 90);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     CHECK_EQ(chdir("/dev/shm"), 0);
@@ -268,6 +283,7 @@ int main(int argc, char **argv) {
     failing();
 #endif
     mixed();
+    beside_a_session();
     left_alone();
     MPI_File_close(&file[0]);
     MPI_File_close(&file[1]);
