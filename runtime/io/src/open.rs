@@ -251,13 +251,32 @@ pub fn set_size(file: impl AsFd, bytes: u64) -> Result<(), Errno> {
 /// What the kernel says.
 pub fn preallocate(file: impl AsFd, bytes: u64) -> Result<(), Errno> {
     let file = file.as_fd();
-    if bytes == 0 {
-        return Ok(());
-    }
-    match retry_on_intr(|| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes)) {
+    match in_parts(bytes, |from, length| rustix::fs::fallocate(file, FallocateFlags::empty(), from, length)) {
         Err(Errno::OPNOTSUPP) => write_zeros(file, size(file)?, bytes),
         other => other,
     }
+}
+
+/// Takes room for so many bytes, all at once if that goes. When a signal comes, or memory is short, tmpfs gives back
+/// all that it had, older kernels at any signal: who asks for all again and again may never get it. So each time it is
+/// half as much.
+fn in_parts(bytes: u64, mut take: impl FnMut(u64, u64) -> Result<(), Errno>) -> Result<(), Errno> {
+    const LEAST: u64 = 64 << 10;
+    let (mut from, mut most) = (0, bytes);
+    while from < bytes {
+        let length = most.min(bytes - from);
+        match take(from, length) {
+            Ok(()) => from += length,
+            Err(errno @ (Errno::INTR | Errno::NOMEM)) => {
+                if errno == Errno::NOMEM && length <= LEAST {
+                    return Err(errno);
+                }
+                most = (length / 2).next_multiple_of(LEAST);
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
 }
 
 /// Writes zeros from `from` to `to`, the way to take room where the file system has no other. Holes before the end of
@@ -342,6 +361,32 @@ mod tests {
         let file = open(c"/proc/self/exe", how).expect("it is there");
         assert!(open_again(file.as_fd()));
         look_again(&file);
+    }
+
+    #[test]
+    fn room_is_taken_in_parts_where_all_at_once_never_ends() {
+        for errno in [Errno::INTR, Errno::NOMEM] {
+            for bytes in [1, 65_536, 65_537, 10_000_001] {
+                let mut had = 0;
+                let taken = in_parts(bytes, |from, length| {
+                    assert_eq!(from, had);
+                    if length > 100_000 {
+                        return Err(errno);
+                    }
+                    had += length;
+                    Ok(())
+                });
+                assert_eq!((taken, had), (Ok(()), bytes));
+            }
+        }
+        assert_eq!(in_parts(10_000_001, |_, _| Err(Errno::NOMEM)), Err(Errno::NOMEM));
+        assert_eq!(in_parts(0, |_, _| Err(Errno::IO)), Ok(()));
+        let mut asked = 0;
+        let full = in_parts(10_000_001, |_, _| {
+            asked += 1;
+            Err(Errno::NOSPC)
+        });
+        assert_eq!((full, asked), (Err(Errno::NOSPC), 1));
     }
 
     #[test]
