@@ -35,6 +35,7 @@ use cohort_io::{Mark, Shared};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use error::{Told, Trouble, first, of_member, told};
+use open::Folder;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use spin::{Mutex, Once};
@@ -54,7 +55,7 @@ pub struct File {
     /// What it is known by.
     mark: Mark,
     /// What a relative name is relative to, if it is needed again.
-    folder: Option<OwnedFd>,
+    folder: Option<Folder>,
     name: CString,
     /// Neutral bits of the access mode.
     mode: i32,
@@ -181,7 +182,7 @@ impl File {
     fn descriptor(&self) -> Result<BorrowedFd<'_>, Trouble> {
         match self.mark.is_of(&self.descriptor) {
             Ok(true) => Ok(self.descriptor.as_fd()),
-            Ok(false) => Err(closed_by_program(&self.descriptor, &self.name)),
+            Ok(false) => Err(closed_by_program(&self.descriptor, &self.name, "the file")),
             Err(errno) => Err(self.kernel(errno)),
         }
     }
@@ -227,11 +228,11 @@ fn halves(value: u64) -> [i32; 2] {
     [value as i32, (value >> 32) as i32]
 }
 
-/// The trouble of a member whose descriptor stands for something else.
+/// The trouble of a member whose descriptor, by which it `had` something, stands for something else.
 #[cold]
-fn closed_by_program(descriptor: &OwnedFd, name: &CStr) -> Trouble {
+fn closed_by_program(descriptor: &OwnedFd, name: &CStr, had: &str) -> Trouble {
     let (number, shown) = (descriptor.as_raw_fd(), error::Shown(name.to_bytes()));
-    let what = format_args!("{shown}: the program has closed descriptor {number}, by which MPI had the file");
+    let what = format_args!("{shown}: the program has closed descriptor {number}, by which MPI had {had}");
     Trouble::new(neutral::ERR_FILE, what)
 }
 

@@ -4,6 +4,7 @@
 //# abi: mpich mpi5 openmpi
 //# stdout: passed
 #include "check.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -126,6 +127,34 @@ static void closed(const char *name) {
     unlink(name);
 }
 
+/* The folder of a relative name, too: nothing is deleted in another one, and that stays open. */
+static void closed_folder(void) {
+    MPI_File file;
+    char own[] = "/dev/shm/files-own-XXXXXX", other[] = "/dev/shm/files-other-XXXXXX", there[64];
+    CHECK(mkdtemp(own) != NULL && mkdtemp(other) != NULL);
+    snprintf(there, sizeof there, "%s/data", other);
+    CHECK_EQ(close(creat(there, 0666)), 0);
+    CHECK_EQ(chdir(own), 0);
+    CHECK_EQ(MPI_File_open(MPI_COMM_SELF, "data", MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                           MPI_INFO_NULL, &file), MPI_SUCCESS);
+    struct stat wanted, found;
+    int mine = open(other, O_RDONLY | O_DIRECTORY), taken = 0;
+    CHECK_EQ(stat(own, &wanted), 0);
+    for (int number = 3; number < 4096; number++)
+        if (fstat(number, &found) == 0 && found.st_ino == wanted.st_ino && found.st_dev == wanted.st_dev)
+            CHECK_EQ(dup2(mine, taken = number), number);
+    CHECK(taken > 0);
+    CHECK_EQ(class_of(MPI_File_close(&file)), MPI_ERR_FILE);
+    CHECK(file == MPI_FILE_NULL);
+    CHECK_EQ(fstat(taken, &found), 0);
+    CHECK_EQ(unlink(there), 0);
+    CHECK_EQ(unlink("data"), 0);
+    close(mine);
+    close(taken);
+    CHECK_EQ(chdir("/dev/shm"), 0);
+    CHECK(rmdir(own) == 0 && rmdir(other) == 0);
+}
+
 int main(int argc, char **argv) {
     char name[64];
     start(&argc, &argv);
@@ -138,5 +167,6 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     snprintf(name, sizeof name, "files-closed-%d", (int)getpid());
     closed(name);
+    closed_folder();
     return finish();
 }

@@ -4,7 +4,7 @@ use super::away::{Away, Exclusion};
 use super::error::{Shown, Trouble, first, of_member, told};
 use super::under_way::{Lines, UnderWay};
 use super::view::Seen;
-use super::{File, agree, halves};
+use super::{File, agree, closed_by_program, halves};
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::failure::{Error, Outcome};
@@ -76,12 +76,38 @@ fn first_hints(comm: &Comm, given: &Info, name: &CStr) -> FileHints {
     hints
 }
 
-/// What a name is relative to that is needed again when the file is closed.
-fn folder_of(name: &CStr, mode: i32) -> Result<Option<OwnedFd>, Trouble> {
-    let is_relative = name.to_bytes().first() != Some(&b'/');
-    let is_needed = is_relative && mode & neutral::MODE_DELETE_ON_CLOSE != 0;
-    let folder = is_needed.then(open::working_directory).transpose();
-    folder.map_err(|errno| Trouble::of_kernel(errno, c"."))
+/// A folder, by a descriptor that the program may close.
+pub(super) struct Folder {
+    descriptor: OwnedFd,
+    mark: Mark,
+}
+
+impl Folder {
+    /// What a name is relative to that is needed again when the file is closed.
+    fn of(name: &CStr, mode: i32) -> Result<Option<Self>, Trouble> {
+        let is_relative = name.to_bytes().first() != Some(&b'/');
+        let is_needed = is_relative && mode & neutral::MODE_DELETE_ON_CLOSE != 0;
+        let make = || {
+            let descriptor = open::working_directory()?;
+            let mark = Mark::make(&descriptor, open::identity(&descriptor)?);
+            Ok(Self { descriptor, mark })
+        };
+        is_needed.then(make).transpose().map_err(|errno| Trouble::of_kernel(errno, c"."))
+    }
+
+    /// Removes a name in it.
+    fn remove(self, name: &CStr) -> Result<(), Trouble> {
+        let told_by = |errno| Trouble::of_kernel(errno, name);
+        match self.mark.is_of(&self.descriptor) {
+            Ok(false) => {
+                let trouble = closed_by_program(&self.descriptor, name, "its folder");
+                // Whatever has the number now is the program's.
+                let _ = self.descriptor.into_raw_fd();
+                Err(trouble)
+            }
+            is_its => is_its.and_then(|_| open::remove(Some(self.descriptor.as_fd()), name)).map_err(told_by),
+        }
+    }
 }
 
 /// What members say in the first meeting: their trouble, mode, room, the size of the file, the address of what the
@@ -181,7 +207,7 @@ impl File {
         let name = name?;
         let opened = made.and_then(|made| made.map_or_else(|| opens(name), Ok));
         let (own, descriptor, identity) = Self::meet_second(comm, opened, leader, name)?;
-        let (folder, trouble) = match is_first.then(|| folder_of(name, mode)).transpose() {
+        let (folder, trouble) = match is_first.then(|| Folder::of(name, mode)).transpose() {
             Ok(folder) => (folder.flatten(), Ok(())),
             Err(trouble) => (None, Err(trouble)),
         };
@@ -329,8 +355,11 @@ impl File {
         let removed = match mode & neutral::MODE_DELETE_ON_CLOSE {
             0 => Ok(()),
             _ if comm.me() == 0 => {
-                let removed = open::remove(folder.as_ref().map(AsFd::as_fd), &name);
-                agree(&comm.collective(), &name, removed.map_err(told_by))
+                let removed = match folder {
+                    Some(folder) => folder.remove(&name),
+                    None => open::remove(None, &name).map_err(told_by),
+                };
+                agree(&comm.collective(), &name, removed)
             }
             _ => agree(&comm.collective(), &name, Ok(())),
         };
