@@ -232,6 +232,11 @@ static void views(void) {
     }
     CHECK_EQ(MPI_File_get_type_extent(file, MPI_DOUBLE, &extent), MPI_SUCCESS);
     CHECK_EQ(extent, sizeof(double));
+    // Of a type that is not committed too.
+    MPI_Type_contiguous(3, MPI_INT, &column);
+    CHECK_EQ(MPI_File_get_type_extent(file, column, &extent), MPI_SUCCESS);
+    CHECK_EQ(extent, 3 * sizeof(int));
+    MPI_Type_free(&column);
     CHECK_EQ(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_SUCCESS);
 }
 

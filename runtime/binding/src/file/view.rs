@@ -72,7 +72,7 @@ pub fn get_type_extent<A: Abi, C: Count>(
 ) -> Outcome<()> {
     let file = call.on_file(file)?;
     let extent = call.output(extent, "extent")?;
-    let datatype = call.committed(datatype)?;
+    let datatype = call.datatype(datatype)?;
     let value = <C::Address as Integer>::from_i64(file.type_extent(&datatype)?).ok_or(neutral::ERR_VALUE_TOO_LARGE)?;
     extent.write(value);
     Ok(())
