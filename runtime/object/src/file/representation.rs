@@ -156,7 +156,10 @@ impl Lengths for OwnLengths<'_> {
         let extent = self.representation.functions.extent(self.owner, item);
         match extent.map_err(|code| DatarepError::Refused(item.name(), code))? {
             extent @ 1..=0xffff_ffff => {
-                self.representation.known.lock().push((handle, extent));
+                // Types without a handle cannot be told from each other.
+                if handle != 0 {
+                    self.representation.known.lock().push((handle, extent));
+                }
                 Ok(extent)
             }
             extent => Err(DatarepError::Extent(item.name(), extent)),
