@@ -4,6 +4,7 @@
 //# stdout: passed
 #include "check.h"
 #include <fcntl.h>
+#include <stdint.h>
 #include <unistd.h>
 
 enum { COUNT = 1000 };
@@ -180,6 +181,19 @@ static void shared_pointer(void) {
     CHECK_EQ(MPI_File_read_ordered_end(file, in, &status), MPI_SUCCESS);
     check_in(&status, rank + 1, 10 * (rank + 1));
     settle();
+    // What would end beyond all offsets is refused, and the pointer stays.
+    const MPI_Offset last = INT64_MAX / sizeof(int) - 1;
+    CHECK_EQ(MPI_File_seek_shared(file, last, MPI_SEEK_SET), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_File_write_shared(file, out, 10, MPI_INT, &status)), MPI_ERR_ARG);
+    CHECK_EQ(class_of(MPI_File_read_shared(file, in, 10, MPI_INT, &status)), MPI_ERR_ARG);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(MPI_File_get_position_shared(file, &at), MPI_SUCCESS);
+    CHECK_EQ(at, last);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(class_of(MPI_File_write_ordered(file, out, 10, MPI_INT, &status)), MPI_ERR_ARG);
+    CHECK_EQ(MPI_File_get_position_shared(file, &at), MPI_SUCCESS);
+    CHECK_EQ(at, last);
+    CHECK_EQ(MPI_File_seek_shared(file, 0, MPI_SEEK_SET), MPI_SUCCESS);
 }
 
 /* Each rank sees every third number, of a file that begins with a header. */

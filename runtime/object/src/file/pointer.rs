@@ -33,9 +33,13 @@ fn offset(view: &View, position: u64) -> i64 {
 
 /// What was taken from the shared pointer, if all of it can be said by offsets.
 fn taken_within(taken: Option<u64>, bytes: u64) -> Result<u64, Trouble> {
-    let is_there = |at: &u64| at.checked_add(bytes).is_some_and(|end| i64::try_from(end).is_ok());
     let beyond = || Trouble::new(neutral::ERR_ARG, format_args!("the shared pointer is beyond all offsets"));
-    taken.filter(is_there).ok_or_else(beyond)
+    taken.filter(|&at| is_within(at, bytes)).ok_or_else(beyond)
+}
+
+/// Whether offsets can say where so many bytes end.
+fn is_within(at: u64, bytes: u64) -> bool {
+    at.checked_add(bytes).is_some_and(|end| i64::try_from(end).is_ok())
 }
 
 impl File {
@@ -110,7 +114,14 @@ impl File {
     pub(super) fn take_shared(&self, bytes: u64) -> Result<u64, Trouble> {
         let taken = match &self.away {
             None => self.shared.take(bytes),
-            Some(away) => Some(away.fetch(&self.comm, PredefinedOp::Sum, bytes)?),
+            Some(away) => {
+                let at = away.fetch(&self.comm, PredefinedOp::Sum, bytes)?;
+                if !is_within(at, bytes) {
+                    // Nothing is taken.
+                    away.fetch(&self.comm, PredefinedOp::Sum, bytes.wrapping_neg())?;
+                }
+                Some(at)
+            }
         };
         taken_within(taken, bytes)
     }
