@@ -15,8 +15,9 @@ use cohort_engine::datatype::{Buffer, types};
 use cohort_engine::rma::{Action, Operation, Part, RmaError};
 use core::ptr::null;
 
-/// A shared pointer in the memory of the first member.
-pub(super) struct Away(Win);
+/// A shared pointer in the memory of the first member; without one where ranks of several nodes survive each other,
+/// which have no windows.
+pub(super) struct Away(Option<Win>);
 
 /// The error of a one-sided operation.
 #[cold]
@@ -70,18 +71,38 @@ impl Away {
     /// # Errors
     /// No memory.
     pub(super) fn make(comm: &Comm) -> Outcome<Self> {
+        if comm.rank().node().survives() {
+            return Ok(Self(None));
+        }
         let win = word_of_first(comm)?;
         // No member ever asks for an exclusive lock.
         win.window.lock_all(comm.owner(), true).map_err(failed)?;
-        Ok(Self(win))
+        Ok(Self(Some(win)))
     }
 
     /// Changes the pointer in one step, and gives what it was.
     ///
     /// # Errors
-    /// The way to the first member is lost.
+    /// The way to the first member is lost; there is no pointer.
     pub(super) fn fetch(&self, comm: &Comm, op: PredefinedOp, operand: u64) -> Result<u64, Trouble> {
-        fetch(&self.0, comm, op, operand).map_err(|error| failed(error).into())
+        match &self.0 {
+            Some(win) => fetch(win, comm, op, operand).map_err(|error| failed(error).into()),
+            None => {
+                let what = format_args!("ranks of several nodes that survive each other have no shared file pointer");
+                Err(Trouble::new(neutral::ERR_UNSUPPORTED_OPERATION, what))
+            }
+        }
+    }
+
+    /// Sets the pointer, if there is one.
+    ///
+    /// # Errors
+    /// The way to the first member is lost.
+    pub(super) fn set(&self, comm: &Comm, position: u64) -> Result<(), Trouble> {
+        match &self.0 {
+            Some(_) => self.fetch(comm, PredefinedOp::Replace, position).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Ends the pointer; collective.
@@ -89,9 +110,12 @@ impl Away {
     /// # Errors
     /// The way to the first member is lost.
     pub(super) fn release(self, comm: &Comm) -> Outcome<()> {
-        let (owner, window) = (comm.owner(), &self.0.window);
+        let Some(win) = self.0 else {
+            return Ok(());
+        };
+        let (owner, window) = (comm.owner(), &win.window);
         let closed = window.unlock_all(owner).and_then(|closing| window.finish(owner, closing));
-        let released = self.0.release();
+        let released = win.release();
         closed.map_err(failed).and(released)
     }
 }

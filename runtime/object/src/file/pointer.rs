@@ -138,7 +138,7 @@ impl File {
     pub(super) fn set_shared(&self, position: u64) -> Result<(), Trouble> {
         match &self.away {
             None if self.leads => self.shared.set_pointer(position),
-            Some(away) if self.comm.me() == 0 => _ = away.fetch(&self.comm, PredefinedOp::Replace, position)?,
+            Some(away) if self.comm.me() == 0 => away.set(&self.comm, position)?,
             _ => {}
         }
         Ok(())
@@ -148,7 +148,7 @@ impl File {
     fn move_shared(&self, position: u64) -> Result<(), Trouble> {
         match &self.away {
             None => self.shared.set_pointer(position),
-            Some(away) => _ = away.fetch(&self.comm, PredefinedOp::Replace, position)?,
+            Some(away) => away.set(&self.comm, position)?,
         }
         Ok(())
     }
