@@ -67,6 +67,9 @@ impl Default for Terms {
 /// # Errors
 /// Those of the engine; no member has moved anything then. Those of the file are the same at all members, in
 /// [`Done::error`].
+///
+/// # Panics
+/// If a member fails, or the group is revoked, while others use its memory: not for members that survive each other.
 pub fn through_all(
     group: &Group<'_>,
     medium: &impl Medium,

@@ -166,6 +166,12 @@ impl File {
         self.agree(Ok(()))
     }
 
+    /// Whether members go on when one fails. Then none may use the memory of another, which may be gone in the midst of
+    /// a call, and no thread of ours may wait for others, since a rank's threads do not call at the same time.
+    fn survives(&self) -> bool {
+        self.comm.rank().node().survives()
+    }
+
     /// [`agree`] of the file's members.
     fn agree(&self, mine: Result<(), Trouble>) -> Outcome<()> {
         agree(&self.comm.collective(), &self.name, mine)

@@ -316,7 +316,7 @@ impl File {
             };
             return Ok((bytes, met.map_or(Ok(()), |met| Err(met.error))));
         }
-        if !hints.is_together(way == Way::Read) && !is_atomic {
+        if self.survives() || !hints.is_together(way == Way::Read) && !is_atomic {
             let (bytes, met) = match trouble {
                 None => self.transfer(medium, (way, is_atomic), view, position, data),
                 trouble => (0, trouble),

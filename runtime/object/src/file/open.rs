@@ -161,12 +161,20 @@ fn first_meeting(comm: &Comm, all: &[First], leader: usize, name: &CStr) -> Outc
     let address = whole(all[leader][8], all[leader][9]) as usize;
     let shared = with_exposed_provenance::<Shared>(address);
     // SAFETY: the leader lives in this address space and has told where its `Arc` points to. It has the `Arc` until the
-    // next meeting, to which the caller goes after this.
+    // next meeting, to which the caller goes after this, and for ever if it does not come to its end (`keep`).
     let shared = unsafe {
         Arc::increment_strong_count(shared);
         Arc::from_raw(shared)
     };
     Ok(Common { shared, size, is_plain: all.iter().any(|words| words[10] != 0) })
+}
+
+/// Keeps for ever what the node's members share of a file, if a meeting has ended by a failure or a revocation: others
+/// may have heard all in the first one, and yet have to look at it.
+fn keep(lent: Option<&Arc<Shared>>, error: &Error) {
+    if matches!(error.code(), neutral::MPIX_ERR_PROC_FAILED | neutral::MPIX_ERR_REVOKED) {
+        core::mem::forget(lent.cloned());
+    }
 }
 
 impl File {
@@ -202,11 +210,12 @@ impl File {
         let is_here = |&member: &_| node.local(member).is_some();
         let leader = comm.group().members().iter().position(is_here).unwrap_or(0);
         let lent = (leader == comm.me() as usize).then(|| Arc::new(Shared::default()));
-        let common = Self::meet_first(comm, &made, (mode, room), (leader, lent.as_ref()), shown)?;
+        let kept = |error: &Error| keep(lent.as_ref(), error);
+        let common = Self::meet_first(comm, &made, (mode, room), (leader, lent.as_ref()), shown).inspect_err(kept)?;
         // The caller's own trouble would have ended the first meeting.
         let name = name?;
         let opened = made.and_then(|made| made.map_or_else(|| opens(name), Ok));
-        let (own, descriptor, identity) = Self::meet_second(comm, opened, leader, name)?;
+        let (own, descriptor, identity) = Self::meet_second(comm, opened, leader, name).inspect_err(kept)?;
         let (folder, trouble) = match is_first.then(|| Folder::of(name, mode)).transpose() {
             Ok(folder) => (folder.flatten(), Ok(())),
             Err(trouble) => (None, Err(trouble)),

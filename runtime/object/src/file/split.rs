@@ -31,7 +31,7 @@ impl File {
     /// `MPI_ERR_OTHER` when one has begun already.
     pub fn begin(&self, form: Form, data: Outcome<OwnedBuffer>, call: &'static &'static str) -> Outcome<()> {
         self.no_split()?;
-        let started = match self.lines.is_plain {
+        let started = match self.lines.is_plain || self.survives() {
             false => self.start(form, data, call),
             true => {
                 let (bytes, outcome) =

@@ -215,7 +215,7 @@ impl File {
     /// Starts an operation of a nonblocking form or a split collective, for the MPI function `call`. What is wrong with
     /// its arguments is told when it is over, as it may be the other members' matter too.
     pub fn start(&self, form: Form, data: Outcome<OwnedBuffer>, call: &'static &'static str) -> Started {
-        let is_alone = !form.is_collective || self.comm.size() == 1 || self.lines.is_plain;
+        let is_alone = !form.is_collective || self.comm.size() == 1 || self.lines.is_plain || self.survives();
         let form = Form { is_collective: !is_alone, ..form };
         let seen = self.seen();
         let memory = data.map_err(Trouble::from).and_then(|data| match seen.is_converted(form.way) {
