@@ -179,6 +179,9 @@ static void deleting(void) {
     const int mode = MPI_MODE_CREATE | MPI_MODE_RDWR;
     CHECK_EQ(class_of(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, place)), MPI_ERR_ARG);
     CHECK(file == MPI_FILE_NULL);
+    // Another process may have this number later.
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) unlink(name);
 }
 
 int main(int argc, char **argv) {
