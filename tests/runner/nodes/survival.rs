@@ -19,7 +19,6 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/communicators without a parent end with a dead member on another node".into(), orphans),
         trial("nodes/ranks of several nodes die at random times".into(), random),
         trial("nodes/ports of a rank that has died".into(), ports),
-        trial("nodes/ranks of several nodes die while they use a file".into(), files),
         trial("nodes/ranks cannot survive each other over libfabric".into(), libfabric),
         trial("nodes/a node whose pip-exec is killed is survived".into(), killed),
         trial("nodes/a node that is stopped is survived, and ends when it goes on".into(), stopped),
@@ -94,18 +93,6 @@ fn random() -> Outcome {
         let words = ["-disable-auto-cleanup".to_owned()];
         let job = hosts.pip_exec_after(&words, "2")?.args(["--on-failure", "continue"]).arg(&program);
         // What the process manager makes of the statuses of nodes that have failed does not count.
-        job.args([seed, "2"]).seconds(60).run()?.expect_text("passed")?;
-    }
-    Ok(())
-}
-
-fn files() -> Outcome {
-    let program = programs::compile_as("nodes-survive-file", &programs::source("survive_file.c"), Abi::Mpi5, &[])?;
-    for seed in ["1", "2"] {
-        let hosts = Hosts::new(2)?;
-        let words = ["-disable-auto-cleanup".to_owned()];
-        let job = hosts.pip_exec_after(&words, "2")?.args(["--on-failure", "continue"]).arg(&program);
-        // As above.
         job.args([seed, "2"]).seconds(60).run()?.expect_text("passed")?;
     }
     Ok(())

@@ -12,7 +12,7 @@ fn copies(count: usize, bytes: usize) -> Progress {
     let at = |offset: usize| unsafe { Buffer::of_bytes(memory.as_ptr().cast_mut().add(offset), bytes as u64) };
     let copy = || Step::Copy { from: at(0), to: at(bytes), reports_to: Told::Everyone };
     let rank = Node::for_test(1).rank(0);
-    let endpoint = Endpoint { rank, context: 0, me: 0, tag: 0, members: MemberList::Borrowed(&[]) };
+    let endpoint = Endpoint { rank, context: 0, me: 0, tag: 0, members: MemberList::Borrowed(&[]), theirs: 0..0 };
     let schedule = Schedule {
         endpoint,
         folder: None,
