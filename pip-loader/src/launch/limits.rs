@@ -27,8 +27,8 @@ pub fn check_own_stack() {
 /// Map entries of one shared object that was not looked at: four or five segments and its zero-filled data.
 pub const PER_OBJECT: usize = 5;
 
-/// Map entries that a rank takes besides objects when it starts: stack, guard, thread-local block, the handlers' stack and
-/// its guard.
+/// Map entries that a rank takes besides objects when it starts: stack, guard, thread-local block, the handlers'
+/// stack and its guard.
 pub const PER_START: usize = 5;
 
 /// Map entries that a rank may come to take: heap, locales, stacks of threads.

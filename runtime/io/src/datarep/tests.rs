@@ -4,6 +4,8 @@ use super::*;
 use crate::View;
 use cohort_datatype::types;
 
+const FORM: CountForm = CountForm::Int;
+
 fn long() -> TypeRef {
     types::MPI_LONG.to_ref()
 }
@@ -16,7 +18,7 @@ fn places(datatype: &TypeRef, size: u64, count: u64) -> std::vec::Vec<u64> {
 
 #[test]
 fn types_of_elements_that_are_shorter_there_are_scaled() {
-    let both = [CountForm::Int, CountForm::Large];
+    let both = [FORM, CountForm::Large];
     for form in both {
         let vector = vector(3, 1, 2, &long(), form).expect("small");
         let indexed = indexed(&[1, 2], &[1, 4], &long(), form).expect("small");
@@ -40,14 +42,14 @@ fn types_of_elements_that_are_shorter_there_are_scaled() {
         let mixed = resized(&mixed, 0, 24, form).expect("small");
         assert_eq!(places(&in_file(&mixed, &External32).expect("it can be made"), 4, 6), [0, 12, 16, 24, 36, 40]);
     }
-    let int = contiguous(5, &types::MPI_INT.to_ref(), CountForm::Int).expect("small");
+    let int = contiguous(5, &types::MPI_INT.to_ref(), FORM).expect("small");
     assert!(in_file(&int, &External32).expect("as it is").same(&int));
 }
 
 #[test]
 fn data_comes_back_as_far_as_it_was_read() {
     let mut memory: [i64; 6] = [1, 99, -2, 99, 3, 99];
-    let spaced = resized(&long(), 0, 16, CountForm::Int).expect("small");
+    let spaced = resized(&long(), 0, 16, FORM).expect("small");
     // SAFETY: the test's own memory.
     let buffer = unsafe { Buffer::new(memory.as_mut_ptr().cast(), 3, &spaced) };
     let mut there = Converted::of(&buffer).expect("it fits");
@@ -82,7 +84,7 @@ impl Lengths for Wide {
 fn items_are_counted_with_their_bytes() {
     let prefix = |items, memory, file| Prefix { items, memory, file };
     let members = [types::MPI_DOUBLE_INT.to_ref(), long()];
-    let mixed = struct_(&[2, 1], &[0, 32], &members, CountForm::Int).expect("small");
+    let mixed = struct_(&[2, 1], &[0, 32], &members, FORM).expect("small");
     let items = Items::of(&mixed, &Wide).expect("it has lengths").again(3);
     assert_eq!(items.all(), prefix(15, 96, 120), "a pair is two");
     assert!(!items.keep());
@@ -93,7 +95,7 @@ fn items_are_counted_with_their_bytes() {
     assert_eq!(items.within(1000), items.all());
     assert_eq!(items.of_count(6), prefix(6, 40, 48));
     assert_eq!(in_file(&mixed, &Wide).expect("it can be made").size(), 40);
-    let none = contiguous(0, &mixed, CountForm::Int).expect("small");
+    let none = contiguous(0, &mixed, FORM).expect("small");
     assert_eq!(Items::of(&none, &Wide).expect("it has lengths").all(), prefix(0, 0, 0));
-    assert!(Items::of(&vector(2, 1, 2, &long(), CountForm::Int).expect("small"), &Wide).expect("it has lengths").keep());
+    assert!(Items::of(&vector(2, 1, 2, &long(), FORM).expect("small"), &Wide).expect("it has lengths").keep());
 }
