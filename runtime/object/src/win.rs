@@ -168,7 +168,7 @@ impl Win {
         if matches!(flavor, Flavor::Allocate | Flavor::Shared) {
             touch(&part);
         }
-        let (own, window) = Self::met(own, window)?;
+        let (own, window) = Self::met(comm, own, window)?;
         window.set_lockable(!is_true(&hints, "no_locks"));
         Ok(Self {
             progress,
@@ -189,15 +189,17 @@ impl Win {
         })
     }
 
-    /// A window that all members have opened.
-    fn met(own: Comm, window: Box<Window>) -> Outcome<(Comm, Box<Window>)> {
-        match coll::barrier_within(&own.collective()) {
+    /// A window that all members have opened. They meet in the old communicator: a member that a failure has kept from
+    /// the new one's number closes that one to all.
+    fn met(comm: &Comm, own: Comm, window: Box<Window>) -> Outcome<(Comm, Box<Window>)> {
+        match coll::barrier_within(&comm.collective()) {
             Ok(()) => Ok((own, window)),
             Err(error) => {
+                let error = Error::from(error);
                 // Others may have it.
                 window.abandon(own.owner());
-                own.release();
-                Err(error.into())
+                own.give_up(&error);
+                Err(error)
             }
         }
     }

@@ -58,6 +58,16 @@ impl Comm {
         }
     }
 
+    /// Gives up a communicator that a failure kept from being known to all of its members: those that have it are not to
+    /// wait for the others.
+    pub(crate) fn give_up(self, error: &Error) {
+        if matches!(error.code(), neutral::MPIX_ERR_PROC_FAILED | neutral::MPIX_ERR_REVOKED) {
+            // Without room to note it they wait for as long as the job lives, as in any other they would.
+            let _ = self.revoke();
+        }
+        self.release();
+    }
+
     /// Refuses what is there for ranks that survive others.
     fn survives(&self) -> Outcome<()> {
         match self.rank.node().survives() {

@@ -324,10 +324,11 @@ impl File {
                 Err(Trouble::new(neutral::ERR_NOT_SAME, what))
             }
         };
-        match agree(&own.collective(), name, same) {
+        // In the old communicator: a member that a failure has kept from the number closes it to all.
+        match agree(&comm.collective(), name, same) {
             Ok(()) => Ok((own, file, identity)),
             Err(error) => {
-                own.release();
+                own.give_up(&error);
                 Err(error)
             }
         }
