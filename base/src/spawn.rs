@@ -18,9 +18,13 @@ use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 pub use soft::Soft;
 
-/// Numbers of communicators with members in several jobs begin here; the rest of 31 bits is theirs. Others mean
-/// something in one job only. The contexts of one are twice its number, and the next.
-pub const SHARED_NUMBERS: u32 = 1 << 30;
+/// Numbers of communicators with members in several jobs begin here, and have [`SHARED_BITS`] more. Others mean something
+/// in one job only. The contexts of one are twice its number, and the next: their highest bit is free, for messages that
+/// are matched apart from others.
+pub const SHARED_NUMBERS: u32 = 0b11 << SHARED_BITS;
+
+/// See there.
+pub const SHARED_BITS: u32 = 28;
 
 /// Spawned ranks that there may be in a job at a time. Each takes some address space from the beginning, and no memory.
 pub const ROOM: u32 = 1024;

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::clock::ticks;
 use cohort_base::heir::HeirLock;
-use cohort_base::spawn::{Errand, Request, SHARED_NUMBERS, State};
+use cohort_base::spawn::{Errand, Request, SHARED_BITS, SHARED_NUMBERS, State};
 use cohort_base::text::FixedText;
 use cohort_base::{Peer, WorldRank};
 use cohort_engine::{Identity, Node, Rank, lifecycle};
@@ -126,7 +126,7 @@ pub(crate) fn drawn_between_jobs(rank: &Rank) -> u32 {
     static DRAWN: AtomicU32 = AtomicU32::new(0);
     let drawn = u64::from(DRAWN.fetch_add(1, Ordering::Relaxed));
     let seed = token(rank.node()) ^ ticks().rotate_left(24) ^ drawn.rotate_left(52);
-    SHARED_NUMBERS | (scramble(seed) >> 34) as u32
+    SHARED_NUMBERS | (scramble(seed) >> (u64::BITS - SHARED_BITS)) as u32
 }
 
 /// What tells a communicator from others that might have drawn its number.

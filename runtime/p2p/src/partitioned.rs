@@ -43,6 +43,7 @@ pub use away::{AwayReceive, AwaySend, NotReady};
 pub use data::Partitions;
 
 use channel::{Channel, ChannelRef};
+use cohort_base::spawn::{SHARED_BITS, SHARED_NUMBERS};
 use data::{Destination, overlapping};
 
 pub use crate::rounds::AlreadyReady;
@@ -51,8 +52,10 @@ pub use crate::rounds::AlreadyReady;
 #[derive(Debug)]
 pub struct Partitioned;
 
-/// Set in the context of the messages that introduce a sender to its receiver.
+/// Set in the context of the messages that introduce a sender to its receiver; in no other one's.
 const PARTITIONED: u32 = 1 << 31;
+
+const _: () = assert!((SHARED_NUMBERS + (1 << SHARED_BITS)) * 2 <= PARTITIONED, "contexts have it");
 
 /// A partitioned send (`MPI_Psend_init`).
 #[derive(Debug)]

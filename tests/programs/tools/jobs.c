@@ -74,6 +74,35 @@ static void long_message(MPI_Comm other, int turn) {
     free(data);
 }
 
+/* Partitioned messages and others of the same tag, also to the next of both jobs, who may be of the own one. */
+static void partitions(MPI_Comm comm, int to, int from, int sends, int receives) {
+    int out[4] = {rank, 1, 2, 3}, in[4] = {-1, -1, -1, -1}, one = 77, other = 0;
+    MPI_Request send = MPI_REQUEST_NULL, receive = MPI_REQUEST_NULL, plain = MPI_REQUEST_NULL;
+    if (sends) {
+        MPI_Psend_init(out, 4, 1, MPI_INT, to, 5, comm, MPI_INFO_NULL, &send);
+        MPI_Isend(&one, 1, MPI_INT, to, 5, comm, &plain);
+        MPI_Start(&send);
+    }
+    if (receives) {
+        MPI_Status status;
+        int bytes;
+        MPI_Recv(&other, 1, MPI_INT, from, 5, comm, &status);
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        CHECK(other == 77 && bytes == 4);
+        MPI_Precv_init(in, 4, 1, MPI_INT, from, 5, comm, MPI_INFO_NULL, &receive);
+        MPI_Start(&receive);
+    }
+    if (sends)
+        MPI_Pready_range(0, 3, send);
+    MPI_Wait(&send, MPI_STATUS_IGNORE);
+    MPI_Wait(&receive, MPI_STATUS_IGNORE);
+    MPI_Wait(&plain, MPI_STATUS_IGNORE);
+    if (receives)
+        CHECK(in[1] == 1 && in[2] == 2 && in[3] == 3);
+    if (sends) MPI_Request_free(&send);
+    if (receives) MPI_Request_free(&receive);
+}
+
 /* Letters that a wiretap looks for, made here so that no file has them. */
 static void letters(MPI_Comm other) {
     char *data = malloc(2 * LONG);
@@ -158,7 +187,7 @@ static void family(MPI_Comm merged) {
 static void all(int times) {
     for (int turn = 0; turn < times; turn++) {
         MPI_Comm other, merged;
-        int ours = rank + 1, sum = 0, theirs, me;
+        int ours = rank + 1, sum = 0, theirs, me, size_of_both;
         meet(MPI_COMM_WORLD, &other);
         if (rank == 0) long_message(other, turn);
         if (rank == 0) letters(other);
@@ -169,6 +198,9 @@ static void all(int times) {
         MPI_Intercomm_merge(other, !serves, &merged);
         MPI_Comm_rank(merged, &me);
         CHECK(me == rank + (serves ? 0 : theirs));
+        if (rank == 0) partitions(other, 0, 0, serves, !serves);
+        MPI_Comm_size(merged, &size_of_both);
+        partitions(merged, (me + 1) % size_of_both, (me + size_of_both - 1) % size_of_both, 1, 1);
         window(merged);
         family(merged);
         MPI_Comm_free(&merged);

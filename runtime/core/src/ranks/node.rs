@@ -25,9 +25,8 @@ use core::ptr::NonNull;
 /// Communicator numbers below this one are predefined.
 const FIRST_CONTEXT: u32 = 2;
 
-/// Numbers of communicators of one job are below this one, those with members in several jobs from there on, and all
-/// are below twice as much: so contexts fit in 32 bits.
-const CONTEXTS_END: u32 = 1 << 30;
+/// Numbers of communicators of one job are below this one, those with members in several jobs from there on.
+const CONTEXTS_END: u32 = cohort_base::spawn::SHARED_NUMBERS;
 
 /// Threads of a launcher that move what travels between two jobs.
 const CARRIERS: u32 = 2;
