@@ -197,13 +197,25 @@ impl<'a, A: Abi> Call<'a, A> {
         }
     }
 
+    /// The type of so many elements: a committed one, or any of none ([`Call::without_type`]).
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE`.
+    #[inline(always)]
+    pub fn type_of(&self, handle: A::Datatype, elements: i64) -> Outcome<TypeRef> {
+        match self.committed(handle) {
+            Ok(datatype) => Ok(datatype),
+            Err(error) => self.without_type(handle, elements, error),
+        }
+    }
+
     /// The type of no elements for which the program has none, `MPI_DATATYPE_NULL`: other MPIs do not look at it
     /// then, and programs rely on that.
     ///
     /// # Errors
     /// `error` where this is not so.
     #[cold]
-    pub fn without_type(&self, handle: A::Datatype, elements: i64, error: Error) -> Outcome<TypeRef> {
+    fn without_type(&self, handle: A::Datatype, elements: i64, error: Error) -> Outcome<TypeRef> {
         let is_missing = handle.neutral() == neutral::handle::DATATYPE_NULL && elements == 0;
         let bytes = is_missing.then(|| predefined(neutral::handle::BYTE));
         bytes.flatten().ok_or(error)
@@ -346,13 +358,13 @@ impl<'a, A: Abi> Call<'a, A> {
         handles.iter().map(|&handle| self.datatype(handle)).collect()
     }
 
-    /// The datatypes of an array of handles, for communication.
+    /// [`Call::type_of`] for so many elements each.
     ///
     /// # Errors
     /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
-    pub fn all_committed(&self, handles: Array<'_, A::Datatype>, length: usize) -> Outcome<Vec<TypeRef>> {
-        let handles = handles.entries(length)?;
-        handles.iter().map(|&handle| self.committed(handle)).collect()
+    pub fn types_of(&self, handles: Array<'_, A::Datatype>, elements: &[i64]) -> Outcome<Vec<TypeRef>> {
+        let handles = handles.entries(elements.len())?.iter();
+        handles.zip(elements).map(|(&handle, &elements)| self.type_of(handle, elements)).collect()
     }
 
     /// Keeps a new datatype and returns its handle; for a type of Fortran's kinds the one

@@ -22,10 +22,7 @@ impl Data {
     #[inline(always)]
     pub fn elements<A: Abi, C: Count>(call: &Call<'_, A>, buffer: &Buffer<A, C>) -> Outcome<(u64, TypeRef)> {
         let elements = call.count(buffer.count)?;
-        let datatype = match call.committed(buffer.datatype) {
-            Ok(datatype) => datatype,
-            Err(error) => call.without_type(buffer.datatype, elements, error)?,
-        };
+        let datatype = call.type_of(buffer.datatype, elements)?;
         call.check_buffer(buffer.base, elements, &datatype)?;
         Ok((elements.cast_unsigned(), datatype))
     }
@@ -48,12 +45,9 @@ impl Data {
     }
 
     /// No elements, for an operation that does not look at them.
-    ///
-    /// # Errors
-    /// `MPI_ERR_TYPE`.
-    pub fn unused<A: Abi>(call: &Call<'_, A>, datatype: A::Datatype) -> Outcome<Self> {
-        let datatype = call.committed(datatype)?;
-        Ok(Self(OwnedBuffer::empty(datatype)))
+    #[must_use]
+    pub fn unused(datatype: TypeRef) -> Self {
+        Self(OwnedBuffer::empty(datatype))
     }
 
     /// As the engine takes it.

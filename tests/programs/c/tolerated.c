@@ -44,6 +44,49 @@ static void no_type(void) {
     CHECK_EQ(class_of(MPI_Send(&value, 1, MPI_DATATYPE_NULL, other, 2, MPI_COMM_WORLD)), MPI_ERR_TYPE);
 }
 
+// The same for one of several parts, and for all of them.
+static void no_type_of_parts(void) {
+    enum { NEIGHBOURS = 2 };
+    int none[NEIGHBOURS] = {0, 0}, others[NEIGHBOURS] = {0}, starts[NEIGHBOURS] = {0}, out = 10 + rank, in = -1;
+    MPI_Aint places[NEIGHBOURS] = {0};
+    MPI_Datatype types[NEIGHBOURS], nothing[NEIGHBOURS] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+    MPI_Request request;
+    MPI_Comm world = MPI_COMM_WORLD, ring;
+    for (int member = 0; member < size; member++) {
+        others[member] = member != rank;
+        types[member] = member == rank ? MPI_DATATYPE_NULL : MPI_INT;
+    }
+#define RECEIVED(call)                                                     \
+    do {                                                                   \
+        CHECK_EQ(call, MPI_SUCCESS);                                       \
+        CHECK_EQ(in, 11 - rank);                                           \
+        in = -1;                                                           \
+    } while (0)
+    RECEIVED(MPI_Alltoallw(&out, others, starts, types, &in, others, starts, types, world));
+    CHECK_EQ(MPI_Ialltoallw(&out, others, starts, types, &in, others, starts, types, world, &request), MPI_SUCCESS);
+    RECEIVED(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_EQ(MPI_Alltoallw_init(&out, others, starts, types, &in, others, starts, types, world, MPI_INFO_NULL,
+                                &request), MPI_SUCCESS);
+    MPI_Start(&request);
+    RECEIVED(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MPI_Request_free(&request);
+    CHECK_EQ(class_of(MPI_Alltoallw(&out, others, starts, nothing, &in, others, starts, types, world)), MPI_ERR_TYPE);
+
+    MPI_Cart_create(world, 1, &size, &(int){0}, 0, &ring);
+    MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
+    int sides[NEIGHBOURS] = {rank == 1, rank == 0};
+    for (int side = 0; side < NEIGHBOURS; side++) types[side] = sides[side] ? MPI_INT : MPI_DATATYPE_NULL;
+    RECEIVED(MPI_Neighbor_alltoallw(&out, sides, places, types, &in, sides, places, types, ring));
+    MPI_Comm_free(&ring);
+
+    MPI_Datatype no = MPI_DATATYPE_NULL;
+    CHECK_EQ(MPI_Gatherv(NULL, 0, no, NULL, none, starts, no, 0, world), MPI_SUCCESS);
+    CHECK_EQ(MPI_Scatterv(NULL, none, starts, no, NULL, 0, no, 0, world), MPI_SUCCESS);
+    CHECK_EQ(MPI_Allgatherv(NULL, 0, no, NULL, none, starts, no, world), MPI_SUCCESS);
+    CHECK_EQ(MPI_Alltoallv(NULL, none, starts, no, NULL, none, starts, no, world), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Alltoallv(&out, others, starts, no, &in, others, starts, no, world)), MPI_ERR_TYPE);
+}
+
 static int refuse(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag) {
     (void)comm, (void)key, (void)extra, (void)in, (void)out, (void)flag;
     return MPI_ERR_OTHER;
@@ -85,6 +128,7 @@ int main(int argc, char **argv) {
     start(&argc, &argv);
     errors_without_object();
     no_type();
+    no_type_of_parts();
     null_handles();
     return finish();
 }

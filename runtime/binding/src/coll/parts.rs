@@ -116,7 +116,7 @@ impl<A: Abi, C: Count> Unchecked<A> for Buffer<A, C> {
     fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Data> {
         match parts {
             // Who has no neighbours may pass NULL.
-            0 => call.count(self.count).and_then(|_| Data::unused(call, self.datatype)),
+            0 => Ok(Data::unused(call.type_of(self.datatype, call.count(self.count)?)?)),
             _ => Data::check(call, self),
         }
     }
@@ -135,8 +135,8 @@ impl<A: Abi, C: Count> Unchecked<A> for OfOneType<'_, A, C> {
 
     fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Varying> {
         let Self(buffer, lengths, displacements, datatype) = self;
-        let datatype = call.committed(datatype)?;
         let (counts, displacements) = (counts(lengths, parts)?, list(displacements, parts)?);
+        let datatype = call.type_of(datatype, counts.iter().copied().max().unwrap_or(0))?;
         let extent = datatype.extent();
         let blocks = displacements.iter().zip(&counts);
         call.check_blocks(buffer, blocks.map(|(start, &count)| (start.wrapping_mul(extent), count, &datatype)))?;
@@ -157,8 +157,8 @@ impl<A: Abi, C: Count, D: Integer> Unchecked<A> for OfTypes<'_, A, C, D> {
 
     fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Typed> {
         let Self(buffer, lengths, displacements, datatypes) = self;
-        let (counts, displacements, datatypes) =
-            (counts(lengths, parts)?, list(displacements, parts)?, call.all_committed(datatypes, parts)?);
+        let (counts, displacements) = (counts(lengths, parts)?, list(displacements, parts)?);
+        let datatypes = call.types_of(datatypes, &counts)?;
         if in_place::<A>(buffer) {
             return Err(neutral::ERR_BUFFER.into());
         }

@@ -79,7 +79,7 @@ impl Checked {
         };
         // What the origin is does not matter when nothing is changed.
         let origin = match op {
-            PredefinedOp::NoOp => Data::unused(call, there.1)?,
+            PredefinedOp::NoOp => Data::unused(call.committed(there.1)?),
             _ => Data::check(call, origin)?,
         };
         let result = Some(Data::check(call, result)?);
