@@ -1,5 +1,7 @@
 //! Copies of what the arguments of collectives describe. Any task may run these: they neither wait nor allocate.
 
+use alloc::vec::Vec;
+use cohort_base::sync::CacheLine;
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, Type, copy, unpack_bytes};
 use core::ops::Range;
@@ -49,9 +51,16 @@ pub(crate) fn fits(bytes: u64, destination: Buffer<'_>) -> Result<(), EngineErro
     Ok(())
 }
 
+/// What the memory of a span is to be aligned to: as elements of a program may be.
+pub(crate) const LINE: u64 = 64;
+
+/// Memory so aligned.
+pub(crate) type Lines = Vec<CacheLine<[u64; LINE as usize / 8]>>;
+
 /// The memory that elements of a type take.
 pub(crate) struct Span {
-    /// Where it begins, seen from the address of the first element, in bytes.
+    /// Where it begins, seen from the address of the first element, in bytes: a multiple of [`LINE`], so that this
+    /// address is as well aligned as the memory.
     pub(crate) low: i64,
     /// Its length.
     pub(crate) bytes: u64,
@@ -61,5 +70,7 @@ pub(crate) struct Span {
 pub(crate) fn span(datatype: &Type, count: u64) -> Span {
     let last = count.saturating_sub(1) as i64;
     let reach = datatype.extent().wrapping_mul(last);
-    Span { low: datatype.true_lb() + reach.min(0), bytes: datatype.true_extent() as u64 + reach.unsigned_abs() }
+    let first = datatype.true_lb() + reach.min(0);
+    let before = first.rem_euclid(LINE as i64);
+    Span { low: first - before, bytes: before as u64 + datatype.true_extent() as u64 + reach.unsigned_abs() }
 }

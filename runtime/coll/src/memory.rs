@@ -4,7 +4,7 @@
 use super::args::Blocks;
 use super::bundle::Bundle;
 use super::bytes::Bytes;
-use super::data::{Span, span};
+use super::data::{LINE, Lines, Span, span};
 use super::fold::Folder;
 use super::schedule::{Running, ScheduleRef, schedules};
 use alloc::boxed::Box;
@@ -26,11 +26,12 @@ pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>, EngineError> {
     Ok(list)
 }
 
-/// A buffer for elements of some type, which may have gaps or reach below their address.
+/// A buffer for elements of some type, which may have gaps or reach below their address. It is aligned as well as
+/// a program's own can be, since users' operations may rely on that.
 pub(crate) struct Scratch {
     /// Address of element 0.
     pub(crate) base: *mut u8,
-    memory: Vec<u128>,
+    memory: Lines,
 }
 
 impl Scratch {
@@ -41,15 +42,15 @@ impl Scratch {
     pub(crate) fn new(folder: &Folder<'_>, count: u64) -> Result<Self, EngineError> {
         let datatype = folder.datatype();
         let Span { low, bytes } = span(datatype, count);
-        let words = bytes.div_ceil(16) as usize;
-        let mut memory = reserve::<u128>(words)?;
+        let lines = bytes.div_ceil(LINE) as usize;
+        let mut memory: Lines = reserve(lines)?;
         if datatype.is_dense() {
             // A fold fills dense elements before it reads them.
             let base = memory.as_mut_ptr().cast();
             return Ok(Self { base, memory });
         }
         // Operations may read the gaps between elements.
-        memory.resize(words, 0);
+        memory.resize_with(lines, Default::default);
         let base = memory.as_mut_ptr().cast::<u8>().wrapping_offset(-low as isize);
         Ok(Self { base, memory })
     }
@@ -57,7 +58,7 @@ impl Scratch {
 
 impl Scratch {
     /// Its memory, to be kept elsewhere.
-    pub(crate) fn into_memory(self) -> Vec<u128> {
+    pub(crate) fn into_memory(self) -> Lines {
         self.memory
     }
 }

@@ -1,12 +1,14 @@
 // A user operation that does not commute is applied in rank order, on the caller's own thread, also on a derived
 // datatype, which it may ask about although its handle was freed meanwhile. The operation is the product of 2 x 2
 // matrices.
+// Another one sees how its elements are aligned.
 //# ranks: 1 2 3 4 7
 //# abi: mpich, mpi5, openmpi
 //# progress: steal, none
 //# libs: -lpthread
 #include "check.h"
 #include <pthread.h>
+#include <stdint.h>
 typedef struct { long long a, b, c, d; } matrix;
 static pthread_t owner;
 static int foreign, odd;
@@ -37,6 +39,66 @@ static void expect(const matrix *got, int last, int count) {
         matrix wanted = product(0, last, i);
         CHECK(memcmp(&wanted, &got[i], sizeof wanted) == 0);
     }
+}
+
+// Elements that begin at a multiple of 16 in the program's memory do so wherever the operation meets them.
+typedef struct { _Alignas(16) double unsent; double sent; } pair;
+static int misplaced;
+
+static void add(void *in, void *inout, int *count, MPI_Datatype *type) {
+    (void)type;
+    if ((uintptr_t)in % 16 || (uintptr_t)inout % 16) misplaced++;
+    for (int i = 0; i < *count; i++) ((pair *)inout)[i].sent += ((pair *)in)[i].sent;
+}
+
+#define EVERY_FORM(to, name, ...)                                          \
+    for (int form = 0; form < 3; form++) {                                 \
+        MPI_Request request;                                               \
+        memcpy(to, start, sizeof start);                                   \
+        if (form == 0) MPI_##name(__VA_ARGS__);                            \
+        if (form == 1) MPI_I##name##_(__VA_ARGS__, &request);              \
+        if (form == 2) {                                                   \
+            MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, &request);       \
+            MPI_Start(&request);                                           \
+        }                                                                  \
+        if (form > 0) MPI_Wait(&request, MPI_STATUS_IGNORE);               \
+        if (form == 2) MPI_Request_free(&request);                         \
+        CHECK_EQ(misplaced, 0);                                            \
+    }
+#define MPI_IReduce_(...) MPI_Ireduce(__VA_ARGS__)
+#define MPI_IAllreduce_(...) MPI_Iallreduce(__VA_ARGS__)
+#define MPI_IReduce_scatter_block_(...) MPI_Ireduce_scatter_block(__VA_ARGS__)
+#define MPI_IScan_(...) MPI_Iscan(__VA_ARGS__)
+#define MPI_IExscan_(...) MPI_Iexscan(__VA_ARGS__)
+
+static void aligned_elements(void) {
+    enum { MOST = 600 };
+    static pair start[MOST * 8], out[MOST * 8], in[MOST * 8];
+    MPI_Comm world = MPI_COMM_WORLD;
+    MPI_Datatype second, types[2];
+    MPI_Op op;
+    MPI_Op_create(add, 1, &op);
+    MPI_Type_contiguous(2, MPI_DOUBLE, &types[0]);
+    MPI_Type_create_hindexed_block(1, 1, &(MPI_Aint){sizeof(double)}, MPI_DOUBLE, &second);
+    MPI_Type_create_resized(second, 0, sizeof(pair), &types[1]);
+    for (int i = 0; i < MOST * 8; i++) start[i] = (pair){0, rank + i}, out[i] = start[i];
+    for (int t = 0; t < 2; t++) {
+        MPI_Type_commit(&types[t]);
+        for (int count = 1; count <= MOST; count = count == 1 ? 15 : count * 40)
+            for (int in_place = 0; in_place < 2; in_place++) {
+                void *from = in_place ? MPI_IN_PLACE : out;
+                EVERY_FORM(in, Reduce, rank == 0 ? from : out, in, count, types[t], op, 0, world)
+                EVERY_FORM(in, Allreduce, from, in, count, types[t], op, world)
+                EVERY_FORM(in, Reduce_scatter_block, from, in, count, types[t], op, world)
+                EVERY_FORM(in, Scan, from, in, count, types[t], op, world)
+                CHECK(in[count - 1].sent == (rank + 1) * (count - 1) + rank * (rank + 1) / 2);
+                EVERY_FORM(in, Exscan, from, in, count, types[t], op, world)
+                if (rank > 0) CHECK(in[count - 1].sent == rank * (count - 1) + (rank - 1) * rank / 2);
+            }
+        MPI_Type_free(&types[t]);
+    }
+    MPI_Type_free(&second);
+    MPI_Op_free(&op);
 }
 
 int main(int argc, char **argv) {
@@ -82,5 +144,6 @@ int main(int argc, char **argv) {
     MPI_Type_free(&other);
     CHECK_EQ(foreign, 0);
     CHECK_EQ(odd, 0);
+    aligned_elements();
     return finish();
 }

@@ -6,6 +6,7 @@ use crate::args::small::copy_small;
 use crate::fold::{Folder, Runner};
 use crate::members::{INLINE, LocalGroup};
 use crate::memory::{Scratch, reserve};
+use cohort_base::sync::CacheLine;
 use cohort_core::EngineError;
 use cohort_datatype::unpack_bytes;
 use core::ops::Range;
@@ -139,13 +140,13 @@ impl Folder<'_> {
     ) -> Result<(), EngineError> {
         check_sizes(round)?;
         let bytes = count * self.datatype().size() as u64;
-        let mut room = [[0_u64; INLINE / 8]; 2];
+        let mut room = [const { CacheLine([0_u8; INLINE]) }; 2];
         let scratch = match self.datatype().is_dense() {
             true => None,
             false => Some([Scratch::new(self, count)?, Scratch::new(self, count)?]),
         };
         let [mut prefix, mut next] = match &scratch {
-            None => room.each_mut().map(|room| room.as_mut_ptr().cast::<u8>()),
+            None => room.each_mut().map(|room| room.0.as_mut_ptr()),
             Some(scratch) => scratch.each_ref().map(|scratch| scratch.base),
         };
         for member in 0..members {

@@ -12,7 +12,7 @@
 //! | exscan | the operand |
 
 use crate::args::{Call, Reduction, Scan};
-use crate::data::{Span, span};
+use crate::data::{LINE, Span, span};
 use crate::pool::Operand;
 use cohort_core::claim::Claim;
 use cohort_datatype::{Buffer, copy, pack};
@@ -56,7 +56,7 @@ fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Operand> 
     let (datatype, count) = (reduction.datatype(), reduction.count());
     let Span { low, bytes } = span(datatype, count);
     let bytes = bytes as usize;
-    let block = claim.alloc(bytes.max(1))?;
+    let block = claim.alloc_aligned(bytes.max(1), LINE as usize)?;
     let data = block.as_ptr().wrapping_offset(-low as isize);
     let from = reduction.result;
     // SAFETY: the block spans all elements.

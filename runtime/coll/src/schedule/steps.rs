@@ -3,6 +3,7 @@
 
 use super::message::{Message, Told};
 use crate::bundle::{Content, Incoming};
+use crate::data::Lines;
 use crate::fold::{Folder, Runner};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -132,7 +133,7 @@ pub(crate) struct Schedule<'a> {
     pub(crate) folder: Option<Folder<'a>>,
     pub(crate) steps: Vec<Step<'a>>,
     /// Memory that steps use.
-    pub(crate) scratch: Vec<Vec<u128>>,
+    pub(crate) scratch: Vec<Lines>,
     pub(crate) packed: Vec<Vec<u8>>,
     /// What it receives of several members in one message.
     pub(crate) bundles: Vec<Incoming>,
