@@ -117,6 +117,9 @@ static void different_arguments(void) {
     AGREED(MPI_Reduce(out, in, 1, MPI_INT, own, 0, comm));
     AGREED(MPI_Reduce(rank ? out : MPI_IN_PLACE, in, 1, MPI_INT, MPI_SUM, 0, comm));
     REFUSED(MPI_Allreduce(odd ? MPI_IN_PLACE : out, in, 1, MPI_INT, MPI_SUM, comm));
+    AGREED(MPI_Scan(odd ? MPI_IN_PLACE : out, in, 1, MPI_INT, MPI_SUM, comm));
+    AGREED(MPI_Exscan(odd ? MPI_IN_PLACE : out, in, 1, MPI_INT, MPI_SUM, comm));
+    AGREED(MPI_Reduce_scatter(odd ? out : MPI_IN_PLACE, odd ? NULL : in, (int[]){1, 1, 0}, MPI_INT, MPI_SUM, comm));
     REFUSED(MPI_Allreduce(out, in, 1 + odd, MPI_INT, MPI_SUM, comm));
     REFUSED(MPI_Reduce_scatter(out, in, odd ? counts : others, MPI_INT, MPI_SUM, comm));
     REFUSED(MPI_Scan(out, in, 1, odd ? MPI_UNSIGNED : MPI_INT, MPI_SUM, comm));

@@ -42,6 +42,12 @@ int main(int argc, char **argv) {
     AGREED(MPI_Gatherv(out, 1 + rank, t, in, counts, starts, t, 1, comm));
     AGREED(MPI_Allgatherv(out, 1 + rank, t, in, counts, starts, t, comm));
     AGREED(MPI_Allreduce(MPI_IN_PLACE, in, 1, t, MPI_SUM, comm));
+    // In some operations each member chooses for itself.
+    int shares[3] = {1, 1, 0};
+    AGREED(MPI_Scan(odd ? MPI_IN_PLACE : out, in, 1, t, MPI_SUM, comm));
+    AGREED(MPI_Exscan(odd ? MPI_IN_PLACE : out, in, 1, t, MPI_SUM, comm));
+    AGREED(MPI_Reduce_scatter(odd ? out : MPI_IN_PLACE, odd ? NULL : in, shares, t, MPI_SUM, comm));
+    REFUSED(MPI_Allreduce(odd ? MPI_IN_PLACE : out, in, 1, t, MPI_SUM, comm));
     AGREED(MPI_Alltoall(MPI_IN_PLACE, 1, t, in, 1, t, comm));
     AGREED(MPI_Barrier(comm));
     MPI_Request request = MPI_REQUEST_NULL;

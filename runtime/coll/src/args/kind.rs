@@ -64,8 +64,9 @@ impl Kind {
         known.map_or(('?', ""), |it| (it.1.to_ascii_lowercase(), it.2))
     }
 
-    /// Whether all members, or none, are in place.
+    /// Whether all members, or none, are in place. Scans say nothing of that, `MPI_Reduce_scatter` that it need not
+    /// be so (MPI 4.1, 6.10.2); the form with equal blocks is not told apart from it.
     pub(crate) fn is_in_place_together(self) -> bool {
-        !matches!(self, Self::Gather | Self::Scatter | Self::Reduce)
+        matches!(self, Self::Allgather | Self::Alltoall | Self::Allreduce)
     }
 }
