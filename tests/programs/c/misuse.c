@@ -1,5 +1,5 @@
 // What a wrong program gets to hear: NULL where a result belongs or data begins, send and receive buffers that
-// overlap, objects that are predefined or gone.
+// overlap, objects that are predefined or gone, collectives that are freed while they are under way.
 //# ranks: 2
 #include "check.h"
 #define IS(class, call) CHECK_EQ(class_of(call), class)
@@ -185,6 +185,29 @@ static void failing_callbacks(void) {
     MPI_Comm_free_keyval(&key);
 }
 
+// A collective under way is not freed, and its request stays.
+static void free_of_active(void) {
+    MPI_Comm ring;
+    MPI_Cart_create(world, 1, &size, &(int){1}, 0, &ring);
+    MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
+    for (int kind = 0; kind < 3; kind++) {
+        MPI_Request request;
+        if (rank == 1) MPI_Recv(NULL, 0, MPI_INT, 0, 7, world, MPI_STATUS_IGNORE);
+        for (int i = 0; i < 2; i++) one[i] = 10 * rank + i, two[i] = -1;
+        if (kind == 0) MPI_Ineighbor_alltoall(one, 1, MPI_INT, two, 1, MPI_INT, ring, &request);
+        if (kind == 1) MPI_Ineighbor_allgather(one, 1, MPI_INT, two, 1, MPI_INT, ring, &request);
+        if (kind == 2) MPI_Iallgather(one, 1, MPI_INT, two, 1, MPI_INT, ring, &request);
+        if (rank == 0) {
+            IS(MPI_ERR_REQUEST, MPI_Request_free(&request));
+            CHECK(request != MPI_REQUEST_NULL);
+            MPI_Send(NULL, 0, MPI_INT, 1, 7, world);
+        }
+        IS(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+        for (int i = 0; i < 2; i++) CHECK_EQ(two[i], kind == 2 ? 10 * i : 10 * other + (kind == 0 ? 1 - i : 0));
+    }
+    MPI_Comm_free(&ring);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     other = 1 - rank;
@@ -195,5 +218,6 @@ int main(int argc, char **argv) {
     overlaps();
     gone();
     failing_callbacks();
+    free_of_active();
     return finish();
 }

@@ -106,8 +106,12 @@ impl RequestKind for Messages {
         self.requests.into_iter().for_each(|it| it.release(claim));
     }
 
+    /// MPI forbids to free a collective that is under way.
     fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
-        Ok(neutral::SUCCESS)
+        match self.is_complete() {
+            true => Ok(neutral::SUCCESS),
+            false => Err(neutral::ERR_REQUEST.into()),
+        }
     }
 
     fn cancel(&self, _rank: &Rank) -> Outcome<()> {
