@@ -20,7 +20,7 @@ static MPI_Request request;
     } while (0)
 #define MPI_IAlltoallv_(...) MPI_Ialltoallv(__VA_ARGS__, &request)
 #define MPI_IAlltoallw_(...) MPI_Ialltoallw(__VA_ARGS__, &request)
-#define MPI_IExscan_(...) MPI_Iexscan(__VA_ARGS__, &request)
+#define MPI_IScan_(...) MPI_Iscan(__VA_ARGS__, &request)
 #define MPI_INeighbor_allgather_(...) MPI_Ineighbor_allgather(__VA_ARGS__, &request)
 #define MPI_INeighbor_allgatherv_(...) MPI_Ineighbor_allgatherv(__VA_ARGS__, &request)
 #define MPI_INeighbor_alltoall_(...) MPI_Ineighbor_alltoall(__VA_ARGS__, &request)
@@ -28,7 +28,7 @@ static MPI_Request request;
 #define MPI_INeighbor_alltoallw_(...) MPI_Ineighbor_alltoallw(__VA_ARGS__, &request)
 #define MPI_Alltoallv_init_(...) MPI_Alltoallv_init(__VA_ARGS__, MPI_INFO_NULL, &request)
 #define MPI_Alltoallw_init_(...) MPI_Alltoallw_init(__VA_ARGS__, MPI_INFO_NULL, &request)
-#define MPI_Exscan_init_(...) MPI_Exscan_init(__VA_ARGS__, MPI_INFO_NULL, &request)
+#define MPI_Scan_init_(...) MPI_Scan_init(__VA_ARGS__, MPI_INFO_NULL, &request)
 #define MPI_Neighbor_allgather_init_(...) MPI_Neighbor_allgather_init(__VA_ARGS__, MPI_INFO_NULL, &request)
 #define MPI_Neighbor_allgatherv_init_(...) MPI_Neighbor_allgatherv_init(__VA_ARGS__, MPI_INFO_NULL, &request)
 #define MPI_Neighbor_alltoall_init_(...) MPI_Neighbor_alltoall_init(__VA_ARGS__, MPI_INFO_NULL, &request)
@@ -52,8 +52,35 @@ static void all_to_all(void) {
     FORMS(Alltoallv, one, counts, starts, holes, one, counts, starts, holes, world);
     IS(MPI_ERR_BUFFER, MPI_Alltoall(one, 1, holes, one, 1, holes, world));
     MPI_Type_free(&holes);
-    FORMS(Exscan, one, one, 4, MPI_INT, MPI_SUM, world);
-    FORMS(Exscan, one, one + 3, 4, MPI_INT, MPI_SUM, world);
+    FORMS(Scan, one, one, 4, MPI_INT, MPI_SUM, world);
+    FORMS(Scan, one, one + 3, 4, MPI_INT, MPI_SUM, world);
+}
+
+// The first member of an exclusive scan has no result, so it may name anything as its place.
+static void exclusive_scan(void) {
+    int member = rank > 0;
+    for (int i = 0; i < 4; i++) one[i] = 10 + rank, two[i] = -1;
+    for (int form = 0; form < 3; form++) {
+        int *place = member ? two : one;
+        if (form == 0) IS(MPI_SUCCESS, MPI_Exscan(one, place, 4, MPI_INT, MPI_SUM, world));
+        if (form == 1) IS(MPI_SUCCESS, MPI_Iexscan(one, place, 4, MPI_INT, MPI_SUM, world, &request));
+        if (form == 2) {
+            IS(MPI_SUCCESS, MPI_Exscan_init(one, place, 4, MPI_INT, MPI_SUM, world, MPI_INFO_NULL, &request));
+            MPI_Start(&request);
+        }
+        if (form > 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (form == 2) MPI_Request_free(&request);
+        for (int i = 0; i < 4; i++) {
+            CHECK_EQ(one[i], 10 + rank);
+            CHECK_EQ(two[i], member ? 10 * rank + rank * (rank - 1) / 2 : -1);
+            two[i] = -1;
+        }
+    }
+    if (!member) return;
+    // The others have one; persistent operations wait for nobody before they start.
+    IS(MPI_ERR_BUFFER, MPI_Exscan(one, one, 4, MPI_INT, MPI_SUM, world));
+    IS(MPI_ERR_BUFFER, MPI_Iexscan(one, one + 3, 4, MPI_INT, MPI_SUM, world, &request));
+    IS(MPI_ERR_BUFFER, MPI_Exscan_init(one, one + 3, 4, MPI_INT, MPI_SUM, world, MPI_INFO_NULL, &request));
 }
 
 static void neighbours(void) {
@@ -96,6 +123,7 @@ int main(int argc, char **argv) {
         places[i] = bytes[i] = starts[i] * (int)sizeof(int);
     }
     all_to_all();
+    exclusive_scan();
     neighbours();
     between_each_other();
     return finish();

@@ -5,7 +5,7 @@
 use crate::arguments::Outcome;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_engine::coll::{Blocks, Call, Group, Neighbour, Reduction};
+use cohort_engine::coll::{Blocks, Call, Group, Neighbour, Reduction, Scan};
 use cohort_engine::datatype::Buffer;
 use cohort_object::{Error, blame};
 
@@ -216,8 +216,8 @@ pub fn known(group: &Group<'_>, call: &Call<'_>) -> Outcome<()> {
         Call::Allgather { send: Some(send), receive } => from_blocks(group, *send, receive),
         Call::Alltoall { send: Some(send), receive } => blocks(group, send, receive),
         Call::Reduce { reduction, root } if *root == group.me => operands(group, reduction, reduction.result().count()),
-        // Also at the first member of an exclusive scan, which gets no result: if it went on alone, it would wait for
-        // members that have an error.
+        // It gets no result, so there is no place that could overlap (MPI 4.1, 6.11.2).
+        Call::Scan { kind: Scan::Exclusive, .. } if group.me == 0 => Ok(()),
         Call::Allreduce { reduction } | Call::Scan { reduction, .. } => {
             operands(group, reduction, reduction.result().count())
         }
