@@ -13,7 +13,7 @@ mod words;
 pub use deadlock::proof;
 pub use deadlock::{Watch, is_stuck};
 pub use place::let_go;
-pub use state::{Asked, RankState};
+pub use state::{Asked, RankState, Wait};
 pub use words::ranks;
 
 use super::backtrace::{CodePlace, python};

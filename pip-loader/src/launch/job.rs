@@ -1,5 +1,6 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
+mod absent;
 mod answer;
 mod barriers;
 mod elsewhere;

@@ -224,11 +224,15 @@ impl Membership {
 
     /// The first rank of a node in words.
     pub fn first_of(&self, node: u32) -> String {
-        let host = self.world.host(node);
         match self.world.ranks_of(node).first() {
-            Some(rank) => format!("rank {rank} on node {node} ({host})"),
-            None => format!("node {node} ({host})"),
+            Some(&rank) => self.name_at(node, rank),
+            None => format!("node {node} ({})", self.world.host(node)),
         }
+    }
+
+    /// A rank of a node in words, if there are several nodes.
+    pub fn name_at(&self, node: u32, rank: u32) -> String {
+        format!("rank {rank} on node {node} ({})", self.world.host(node))
     }
 
     /// A rank of this node in words: its number in the job, and the node if there are several.
@@ -236,7 +240,7 @@ impl Membership {
         let Place { index, count } = self.world.place;
         match count {
             1 => format!("rank {rank}"),
-            _ => format!("rank {rank} on node {index} ({})", self.world.host(index)),
+            _ => self.name_at(index, rank),
         }
     }
 

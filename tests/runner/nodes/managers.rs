@@ -27,6 +27,15 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/a file that ranks of all nodes write to".into(), common_file),
         trial("nodes/isolated ranks wait for the first node, which has ended".into(), || never_come(0)),
         trial("nodes/isolated ranks wait for the other node, which has ended".into(), || never_come(1)),
+        trial("nodes/ranks wait for the first node, which has ended before MPI_Init".into(), || {
+            never_begun(["leave", ""])
+        }),
+        trial("nodes/ranks wait for the other node, which has ended before MPI_Init".into(), || {
+            never_begun(["", "leave"])
+        }),
+        trial("nodes/ranks end, but not a node that has ended before MPI_Init".into(), || {
+            never_begun(["end", "leave"])
+        }),
         trial("nodes/wrappers wait for another node, which has ended".into(), never_again),
         trial("nodes/isolated ranks wait for another node, and the time is over".into(), never_in_time),
     ]
@@ -268,6 +277,20 @@ fn never_come(node: u32) -> Outcome {
     let ended = of_shells(&["--isolate"], &words)?.arg(client).run()?.expect_code(1)?;
     let who = format!("rank {} on node {node} (", node * 2);
     ended.expect_text(&who)?.expect_text("ended without calling MPI_Init, in which others wait for it").map(drop)
+}
+
+/// All ranks of a node end before `MPI_Init`, and those of the other one wait for them in a collective call.
+fn never_begun(nodes: [&str; 2]) -> Outcome {
+    let source = place::root().join("tests/programs/tools/before_init.c");
+    let program = programs::compile_as("nodes-before-init", &source, Abi::Mpi5, &[])?;
+    let mut job = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
+    for (node, word) in nodes.into_iter().enumerate() {
+        job = job.args(&[":"][..node]).args(["-n", "1"]).arg(place::built_file("pip-exec")?);
+        job = job.args(["-n", "2"]).arg(&program).args(Some(word).filter(|word| !word.is_empty()));
+    }
+    let left = if nodes[0] == "leave" { "rank 0 on node 0 (" } else { "rank 2 on node 1 (" };
+    let ended = job.run()?.expect_code(1)?.expect_text(left)?;
+    ended.expect_text("ended without calling MPI_Init, and others wait for it").map(drop)
 }
 
 /// The ranks of one node start a second MPI program, those of the other do not.

@@ -9,27 +9,34 @@
 use super::source::{Sleep, Source};
 use super::{GRACE, Job};
 use pip_ground::say;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// How the words of this begin.
 const MARK: [u32; 1] = [8];
 
-/// What a node says of barriers.
+/// What a node says of barriers, and of ranks that never come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     /// All ranks of a node have ended, which have been to so many.
     Left { node: u32, barriers: u32 },
     /// The ranks of a node wait in the last of so many.
     Waits { barriers: u32 },
+    /// All ranks of a node have ended, this one without `MPI_Init` ([`absent`](super::absent)).
+    Never { node: u32, rank: u32 },
+    /// Somebody waits for that one.
+    Needs { node: u32, rank: u32 },
 }
 
 impl Word {
-    fn encode(self) -> Vec<u8> {
-        let (kind, node, barriers) = match self {
+    pub(super) fn encode(self) -> Vec<u8> {
+        let (kind, node, number) = match self {
             Self::Left { node, barriers } => (0, node, barriers),
             Self::Waits { barriers } => (1, 0, barriers),
+            Self::Never { node, rank } => (2, node, rank),
+            Self::Needs { node, rank } => (3, node, rank),
         };
-        let words = MARK.into_iter().chain([kind, node, barriers]);
+        let words = MARK.into_iter().chain([kind, node, number]);
         words.flat_map(u32::to_le_bytes).collect()
     }
 
@@ -40,18 +47,24 @@ impl Word {
         match words[..] {
             [0, node, barriers] => Some(Self::Left { node, barriers }),
             [1, _, barriers] => Some(Self::Waits { barriers }),
+            [2, node, rank] => Some(Self::Never { node, rank }),
+            [3, node, rank] => Some(Self::Needs { node, rank }),
             _ => None,
         }
     }
 }
 
-/// What the first node has heard.
+/// What was heard: of barriers by the first node.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// The node that has left after the fewest barriers, and how many.
     left: Option<(u32, u32)>,
     /// The most that ranks wait in the last of.
     waits: u32,
+    /// Nodes and ranks that never come.
+    pub(super) never: BTreeSet<(u32, u32)>,
+    /// The first of them that somebody waits for.
+    pub(super) needed: Option<(u32, u32)>,
 }
 
 impl Heard {
@@ -62,6 +75,8 @@ impl Heard {
             }
             Word::Left { .. } => {}
             Word::Waits { barriers } => self.waits = self.waits.max(barriers),
+            Word::Never { node, rank } => _ = self.never.insert((node, rank)),
+            Word::Needs { node, rank } => _ = self.needed.get_or_insert((node, rank)),
         }
     }
 
@@ -145,10 +160,13 @@ mod tests {
             (Word::Left { node: 2, barriers: 1 }, Some(2)),
             (Word::Left { node: 1, barriers: 2 }, Some(2)),
             (Word::Waits { barriers: 3 }, Some(2)),
+            (Word::Never { node: 1, rank: 5 }, Some(2)),
+            (Word::Needs { node: 1, rank: 5 }, Some(2)),
         ] {
             heard.take(Word::decode(&word.encode()).expect("one of these"));
             assert_eq!(heard.missing(), missing, "{word:?}");
         }
+        assert_eq!((heard.never.first(), heard.needed), (Some(&(1, 5)), Some((1, 5))));
         assert_eq!(Word::decode(&[8, 0, 0, 0, 1]), None);
         assert_eq!(Word::decode(b"\x07\0\0\0check"), None);
     }

@@ -9,6 +9,7 @@
 use super::super::founder::Watched;
 use super::super::output::Forwarder;
 use super::super::signals::Came;
+use super::absent::Absent;
 use super::barriers::Barriers;
 use super::end::{End, exit_status};
 use super::source::{Sleep, Source};
@@ -65,6 +66,7 @@ pub(super) fn of_all_jobs() -> Vec<Box<dyn Source>> {
         Box::new(TheFounder),
         Box::new(Lost),
         Box::new(Barriers::default()),
+        Box::new(Absent::default()),
         Box::new(Deadlock),
         Box::new(TimeOver),
         Box::new(LastGrace),
