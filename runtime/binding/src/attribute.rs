@@ -236,7 +236,8 @@ fn predefined<A: Abi>(process: &Process, keyval: i32, language: Language) -> Opt
         neutral::TAG_UB => (0, i32::MAX),
         neutral::HOST => (1, A::rank_out(neutral::PROC_NULL)),
         neutral::IO => (2, A::rank_out(neutral::ANY_SOURCE)),
-        neutral::WTIME_IS_GLOBAL => (3, 1),
+        // Each node has a clock of its own.
+        neutral::WTIME_IS_GLOBAL => (3, (rank.node().boot().nodes <= 1).into()),
         neutral::UNIVERSE_SIZE => (4, universe_size(rank)),
         neutral::APPNUM => (5, rank.boot().app_number as i32),
         neutral::LASTUSEDCODE => (6, A::error_out(process.objects.errors.last_used())),

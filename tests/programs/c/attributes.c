@@ -36,8 +36,8 @@ static int remember(MPI_Comm comm, int key, void *value, void *extra) {
     return MPI_SUCCESS;
 }
 
-/* Attributes of MPI_COMM_SELF that MPI_Finalize deletes, the latest first (MPI 11.2.4); one was set
-   twice, one belongs to a keyval that is freed already. */
+/* Attributes of MPI_COMM_SELF that MPI_Finalize deletes, the latest first (MPI 11.2.4); the first one was set again
+   last, two belong to keyvals that are freed already. */
 static void leave_three(void) {
     static int numbers[] = {1, 2, 3};
     int key[3];
@@ -129,6 +129,20 @@ static void freed_keyvals_serve_their_attributes(void) {
     CHECK_EQ(deletes, MANY);
 }
 
+/* MPI_WTIME_IS_GLOBAL is the same at all ranks, and 1 only if all are on one node. */
+static void one_clock_is_global(int is_global) {
+    int least, most, here, all;
+    MPI_Comm node;
+    MPI_Allreduce(&is_global, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&is_global, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    CHECK_EQ(least, most);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &here);
+    MPI_Comm_size(MPI_COMM_WORLD, &all);
+    CHECK_EQ(is_global, here == all);
+    MPI_Comm_free(&node);
+}
+
 int main(int argc, char **argv) {
     static char space[2];
     int extra = 99, key, stubborn, flag, *bound;
@@ -139,6 +153,7 @@ int main(int argc, char **argv) {
     CHECK(flag && *bound >= 32767);
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_WTIME_IS_GLOBAL, &bound, &flag);
     CHECK(flag);
+    one_clock_is_global(*bound);
 
     MPI_Comm_create_keyval(copy, drop, &key, &extra);
     MPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &flag);
