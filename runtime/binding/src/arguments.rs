@@ -444,16 +444,18 @@ fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error 
 /// Failure of an operation, and whose error handler hears of it.
 #[derive(Debug)]
 pub struct Failure {
-    /// Why it failed.
+    /// Why it failed, which the error handler is told.
     pub error: Error,
     /// Neutral handle of the communicator, `MPI_COMM_NULL` for none.
     pub comm: u32,
+    /// The code that the call returns, if it is another one.
+    pub returned: Option<i32>,
 }
 
 impl<E: Into<Error>> From<E> for Failure {
     /// A failure of the call itself, which belongs to no communicator (MPI-4.1, 9.3).
     fn from(error: E) -> Self {
-        Self { error: error.into(), comm: neutral::handle::COMM_NULL }
+        Self { error: error.into(), comm: neutral::handle::COMM_NULL, returned: None }
     }
 }
 
@@ -461,6 +463,11 @@ impl<E: Into<Error>> From<E> for Failure {
 pub trait Fault {
     /// The error, and who hears of it in place of the call's own listener.
     fn parts(self) -> (Error, Option<Listener>);
+
+    /// The code that the call returns, if it is not the one that is heard.
+    fn returned(&self) -> Option<i32> {
+        None
+    }
 }
 
 impl Fault for Error {
@@ -474,6 +481,11 @@ impl Fault for Failure {
     #[inline]
     fn parts(self) -> (Error, Option<Listener>) {
         (self.error, Some(Listener::of(self.comm)))
+    }
+
+    #[inline]
+    fn returned(&self) -> Option<i32> {
+        self.returned
     }
 }
 
@@ -495,9 +507,11 @@ pub unsafe fn enter<A: Abi, F: Fault>(
     match body(&call) {
         Ok(()) => A::error_out(neutral::SUCCESS),
         Err(fault) => {
+            let returned = fault.returned();
             let (error, listener) = fault.parts();
             let listener = listener.unwrap_or(call.listener.get());
-            raise::<A>(call.process, name, listener, &error)
+            let code = raise::<A>(call.process, name, listener, &error);
+            returned.map_or(code, A::error_out)
         }
     }
 }

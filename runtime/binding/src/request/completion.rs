@@ -53,7 +53,7 @@ impl Finished {
                 core::mem::forget(why);
                 Ok(())
             }
-            _ => Err(Failure { error: why.unwrap_or_else(|| failure_of(&status)), comm }),
+            _ => Err(Failure { error: why.unwrap_or_else(|| failure_of(&status)), comm, returned: None }),
         }
     }
 }
