@@ -300,17 +300,25 @@ impl Win {
         Ok(info)
     }
 
-    /// `MPI_Win_set_info`.
+    /// `MPI_Win_set_info`. Keys that are not named keep their values.
     ///
     /// # Errors
-    /// `MPI_ERR_INFO_VALUE` for a progress policy that is none.
-    pub fn set_info(&self, hints: Info) -> Outcome<()> {
-        self.progress.take(&hints)?;
+    /// `MPI_ERR_INFO_VALUE` for a progress policy that is none, `MPI_ERR_NO_MEM`.
+    pub fn set_info(&self, given: &Info) -> Outcome<()> {
+        let hints = self.info.lock().clone();
+        for index in 0..given.len() {
+            if let Some(key) = given.nth_key(index)
+                && let Some(value) = given.get(&key)
+            {
+                hints.set(&key, &value)?;
+            }
+        }
+        self.progress.take(given)?;
         self.window.set_reorder(reorder(&hints));
         let no_locks = is_true(&hints, "no_locks");
         self.no_locks.store(no_locks, Ordering::Relaxed);
         self.window.set_lockable(!no_locks);
-        *self.info.lock() = with_defaults(hints);
+        *self.info.lock() = hints;
         Ok(())
     }
 

@@ -52,6 +52,35 @@ static void promises(void) {
     MPI_Comm_free(&mine);
 }
 
+// What MPI_Win_set_info does not name stays.
+static void of_windows(void) {
+    MPI_Info info, now;
+    MPI_Win win;
+    int part = 0;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "same_size", "true");
+    MPI_Info_set(info, "no_locks", "true");
+    MPI_Win_create(&part, sizeof part, 1, info, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Info_delete(info, "no_locks");
+    MPI_Info_set(info, "accumulate_ops", "same_op");
+    MPI_Win_set_info(win, info);
+    MPI_Win_get_info(win, &now);
+    CHECK(strcmp(value_of(now, "same_size"), "true") == 0);
+    CHECK(strcmp(value_of(now, "no_locks"), "true") == 0);
+    CHECK(strcmp(value_of(now, "accumulate_ops"), "same_op") == 0);
+    CHECK(strcmp(value_of(now, "same_disp_unit"), "false") == 0);
+    MPI_Info_free(&now);
+    CHECK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win) != MPI_SUCCESS);
+    MPI_Info_set(info, "no_locks", "false");
+    MPI_Win_set_info(win, info);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win), MPI_SUCCESS);
+    MPI_Win_unlock(0, win);
+    MPI_Win_free(&win);
+    MPI_Info_free(&info);
+}
+
 static void memory(void) {
     MPI_Session session;
     MPI_Group group;
@@ -96,6 +125,7 @@ static void read_all(MPI_Comm comm) {
 int main(int argc, char **argv) {
     start(&argc, &argv);
     promises();
+    of_windows();
     memory();
     read_all(MPI_COMM_WORLD);
     return finish();

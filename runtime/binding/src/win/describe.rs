@@ -41,7 +41,7 @@ pub fn get_name<A: Abi>(call: &Call<'_, A>, win: A::Win, name: TextOut<'_>, leng
 /// `MPI_Win_set_info`. The hints about the order of epochs take effect for epochs that are opened from now on.
 pub fn set_info<A: Abi>(call: &Call<'_, A>, win: A::Win, hints: A::Info) -> Outcome<()> {
     let win = call.on_win(win)?;
-    win.set_info(info::hints(call, hints)?)
+    win.set_info(&info::hints(call, hints)?)
 }
 
 /// `MPI_Win_get_info`: a new info object with the window's hints.
