@@ -175,8 +175,14 @@ impl Attributes {
             keyval.callbacks.delete(object, number, &old)?;
         }
         let mut attributes = self.0.lock();
-        match attributes.iter_mut().find(|attribute| attribute.is_of(keyval)) {
-            Some(attribute) => attribute.value.replace(value),
+        match attributes.iter().position(|attribute| attribute.is_of(keyval)) {
+            Some(index) => {
+                // It is the latest now.
+                attributes[index..].rotate_left(1);
+                if let Some(attribute) = attributes.last_mut() {
+                    attribute.value.replace(value);
+                }
+            }
             None => attributes.push(Attribute { number, keyval: keyval.clone(), value }),
         }
         Ok(())
