@@ -108,6 +108,16 @@ pub unsafe fn processes(comm: c_int, is_in_place: bool) -> usize {
     length(size)
 }
 
+/// Whether the calling process is the one with this number.
+///
+/// # Safety
+/// A call of MPI, so the program has initialised it.
+pub unsafe fn is_rank(comm: c_int, rank: c_int) -> bool {
+    let mut own = -1;
+    // SAFETY: as the caller promises. What is no communicator, the procedure itself reports.
+    unsafe { PMPI_Comm_rank(handle(comm), &mut own) == 0 && own == rank }
+}
+
 /// From how many neighbours and to how many a process with a topology receives and sends.
 ///
 /// # Safety

@@ -3,7 +3,7 @@
 use crate::A;
 use crate::arguments::{self, Ierror};
 use crate::generated::c;
-use crate::handles::{Handles, handle};
+use crate::handles::{self, Handles, handle};
 use crate::sentinel::{is_argv_null, is_argvs_null};
 use crate::text::{Room, Text};
 use alloc::vec::Vec;
@@ -121,12 +121,12 @@ impl List {
     unsafe fn until_blank(start: *const c_char, length: c_int, step: usize) -> Self {
         let size = usize::try_from(length).unwrap_or(0);
         // SAFETY: as the caller promises.
-        let all = (0..).map(|index| unsafe { Text::trimmed(start.add(index * step * size), length) });
+        let all = (0..).map(|index| unsafe { Text::stripped(start.add(index * step * size), length) });
         Self::of(all.take_while(|text| !text.is_blank()).collect())
     }
 }
 
-/// `MPI_COMM_SPAWN`.
+/// `MPI_COMM_SPAWN`. Command and arguments matter at the root only, and others need not have any.
 pub unsafe extern "C" fn comm_spawn(
     command: *const c_char,
     argv: *const c_char,
@@ -142,12 +142,13 @@ pub unsafe extern "C" fn comm_spawn(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let command = Text::trimmed(command, command_length);
-        let mut list = (!is_argv_null(argv)).then(|| List::until_blank(argv, argv_length, 1));
+        let is_root = handles::is_rank(*comm, *root);
+        let command = is_root.then(|| Text::stripped(command, command_length));
+        let mut list = (is_root && !is_argv_null(argv)).then(|| List::until_blank(argv, argv_length, 1));
         let list = list.as_mut().map_or(core::ptr::null_mut(), |list| list.pointers.as_mut_ptr());
         let mut made: Comm = handle(*intercomm);
         let code = c::MPI_Comm_spawn(
-            command.pointer(),
+            command.as_ref().map_or(core::ptr::null(), Text::pointer),
             list,
             *maxprocs,
             handle(*info),
@@ -161,7 +162,8 @@ pub unsafe extern "C" fn comm_spawn(
     }
 }
 
-/// `MPI_COMM_SPAWN_MULTIPLE`. Row i of `array_of_argv(count, *)` has the arguments of command i.
+/// `MPI_COMM_SPAWN_MULTIPLE`. Row i of `array_of_argv(count, *)` has the arguments of command i. The lists and their
+/// length matter at the root only.
 pub unsafe extern "C" fn comm_spawn_multiple(
     count: *const c_int,
     array_of_commands: *const c_char,
@@ -178,16 +180,19 @@ pub unsafe extern "C" fn comm_spawn_multiple(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let rows = usize::try_from(*count).unwrap_or(0);
+        let is_root = handles::is_rank(*comm, *root);
+        let count = if is_root { *count } else { 0 };
+        let rows = usize::try_from(count).unwrap_or(0);
         let place = |length: c_int, row| usize::try_from(length).unwrap_or(0) * row;
         let commands = (0..rows).map(|row| {
             let start = array_of_commands.add(place(command_length, row));
-            Text::trimmed(start, command_length)
+            Text::stripped(start, command_length)
         });
         let mut commands = List::of(commands.collect());
-        let mut lists: Vec<List> = match is_argvs_null(array_of_argv) {
-            true => Vec::new(),
-            false => (0..rows)
+        let has_lists = is_root && !is_argvs_null(array_of_argv);
+        let mut lists: Vec<List> = match has_lists {
+            false => Vec::new(),
+            true => (0..rows)
                 .map(|row| {
                     let start = array_of_argv.add(place(argv_length, row));
                     List::until_blank(start, argv_length, rows)
@@ -195,14 +200,11 @@ pub unsafe extern "C" fn comm_spawn_multiple(
                 .collect(),
         };
         let mut argvs: Vec<*mut *mut c_char> = lists.iter_mut().map(|list| list.pointers.as_mut_ptr()).collect();
-        let argvs = match is_argvs_null(array_of_argv) {
-            true => core::ptr::null_mut(),
-            false => argvs.as_mut_ptr(),
-        };
+        let argvs = if has_lists { argvs.as_mut_ptr() } else { core::ptr::null_mut() };
         let mut made: Comm = handle(*intercomm);
         let mut infos = Handles::<Info>::of(array_of_info, || rows);
         let code = c::MPI_Comm_spawn_multiple(
-            *count,
+            count,
             commands.pointers.as_mut_ptr(),
             argvs,
             array_of_maxprocs,

@@ -29,14 +29,15 @@ impl Text {
         Self(bytes)
     }
 
-    /// The CHARACTER at `start`, a key or a value of an info object: blanks at both ends do not count (MPI-4.1, 10).
+    /// The same without the blanks at its start, which do not count in commands and arguments of processes (MPI-4.1,
+    /// 11.8.2), nor in keys and values of info objects (10).
     ///
     /// # Safety
-    /// As for [`Text::trimmed`].
+    /// As there.
     pub unsafe fn stripped(start: *const c_char, length: c_int) -> Self {
         // SAFETY: as the caller promises.
         let Self(mut bytes) = unsafe { Self::trimmed(start, length) };
-        let blanks = bytes.iter().position(|&byte| byte != b' ').unwrap_or(0);
+        let blanks = bytes.iter().take_while(|&&byte| byte == b' ').count();
         bytes.drain(..blanks);
         Self(bytes)
     }

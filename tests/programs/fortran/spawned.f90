@@ -19,11 +19,18 @@ subroutine spawn_f08(program, size)
   character(len=*), intent(in) :: program
   integer, intent(in) :: size
   type(MPI_Comm) :: children, all
-  integer :: codes(2), n, total
-  character(len=8) :: arguments(3)
-  arguments = [character(len=8) :: 'child', 'a b', ' ']
+  integer :: codes(2), n, total, rank
+  character(len=8) :: arguments(3), others(1)
+  ! Blanks on either side do not count. Off the root nothing ends the list, which nobody is to read.
+  arguments = [character(len=8) :: ' child', '  a b', ' ']
+  others = 'endless '
   codes = -1
-  call MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, children, codes)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  if (rank == 0) then
+    call MPI_Comm_spawn('  '//program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, children, codes)
+  else
+    call MPI_Comm_spawn(' ', others, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, children, codes)
+  end if
   call expect(all_zero(codes), 'codes')
   call MPI_Comm_remote_size(children, n)
   call expect(n == 2, 'children')
@@ -45,15 +52,22 @@ subroutine spawn_module(program, size)
   implicit none
   character(len=*), intent(in) :: program
   integer, intent(in) :: size
-  integer :: children, all, n, total, one, ierror
+  integer :: children, all, n, total, one, rank, ierror
   character(len=256) :: commands(2)
   character(len=8) :: arguments(2, 3)
-  commands = program
+  commands = '   '//program
   arguments = ' '
-  arguments(:, 1) = 'child'
-  arguments(:, 2) = 'a b'
-  call MPI_Comm_spawn_multiple(2, commands, arguments, [1, 1], [MPI_INFO_NULL, MPI_INFO_NULL], 0, MPI_COMM_WORLD, &
-    children, MPI_ERRCODES_IGNORE, ierror)
+  arguments(:, 1) = ' child'
+  arguments(:, 2) = ' a b'
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
+  if (rank == 0) then
+    call MPI_Comm_spawn_multiple(2, commands, arguments, [1, 1], [MPI_INFO_NULL, MPI_INFO_NULL], 0, MPI_COMM_WORLD, &
+      children, MPI_ERRCODES_IGNORE, ierror)
+  else
+    ! Off the root the number of commands means nothing.
+    call MPI_Comm_spawn_multiple(2000000000, commands, arguments, [1, 1], [MPI_INFO_NULL, MPI_INFO_NULL], 0, &
+      MPI_COMM_WORLD, children, MPI_ERRCODES_IGNORE, ierror)
+  end if
   call MPI_Comm_remote_size(children, n, ierror)
   call expect(n == 2, 'children of two commands')
   call MPI_Intercomm_merge(children, .false., all, ierror)
