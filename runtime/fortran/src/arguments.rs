@@ -68,6 +68,9 @@ pub fn errcodes(errcodes: *mut c_int) -> *mut c_int {
     errcodes
 }
 
+/// What an index or a number of indices is where C's function has failed and written none.
+pub const UNDEFINED: c_int = neutral::UNDEFINED;
+
 /// Numbers a request from 1 on (MPI 3.7.5), unless the index is `MPI_UNDEFINED`.
 ///
 /// # Safety

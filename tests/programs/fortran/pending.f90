@@ -350,5 +350,31 @@ contains
     call MPI_Error_class(ierr, class)
     call expect(class == MPI_ERR_TYPE .and. all(b == -1), 'an error')
     call MPI_Type_free(vector)
+    call failed()
   end subroutine requests
+
+  ! A call that fails before it ends anything leaves indices as they are. One that ends requests numbers them from 1.
+  subroutine failed()
+    type(MPI_Request) :: list(2), wrong(1)
+    integer :: indices(2), outcount, index, ierr, class, b(2, 2), sent(2)
+    wrong(1)%MPI_VAL = 12345
+    outcount = 2
+    indices = [3, 4]
+    index = 5
+    call MPI_Waitsome(1, wrong, outcount, indices, MPI_STATUSES_IGNORE, ierr)
+    call expect(ierr /= MPI_SUCCESS .and. all(indices == [3, 4]), 'indices of a call that failed')
+    call MPI_Waitany(1, wrong, index, MPI_STATUS_IGNORE, ierr)
+    call expect(ierr /= MPI_SUCCESS .and. (index == 5 .or. index == MPI_UNDEFINED), 'index of a call that failed')
+    sent = rank
+    call MPI_Irecv(b(:, 1), 1, MPI_INTEGER, before, 7, MPI_COMM_WORLD, list(1))
+    call MPI_Irecv(b(:, 2), 1, MPI_INTEGER, before, 8, MPI_COMM_WORLD, list(2))
+    call MPI_Send(sent, 2, MPI_INTEGER, next, 8, MPI_COMM_WORLD)
+    call MPI_Waitsome(2, list, outcount, indices, MPI_STATUSES_IGNORE, ierr)
+    call MPI_Error_class(ierr, class)
+    call expect(class == MPI_ERR_IN_STATUS .and. outcount == 1 .and. indices(1) == 2, 'the request that failed')
+    call MPI_Barrier(MPI_COMM_WORLD)
+    call MPI_Send(sent, 1, MPI_INTEGER, next, 7, MPI_COMM_WORLD)
+    call MPI_Waitany(2, list, index, MPI_STATUS_IGNORE, ierr)
+    call expect(ierr == MPI_SUCCESS .and. index == 1, 'the other one')
+  end subroutine failed
 end program pending

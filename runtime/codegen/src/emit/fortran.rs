@@ -262,6 +262,7 @@ pub(super) fn passed(procedure: &Procedure, p: &Parameter, face: Face) -> Option
         "INDEX" if p.direction == Direction::Out && lists_requests(procedure) => {
             return Some(index(p, &n));
         }
+        _ if n == "outcount" && lists_requests(procedure) => return Some(written(&n, "*outcount = outcount_c;\n")),
         _ => {}
     }
     by_type(procedure, p, &n)
@@ -325,12 +326,22 @@ fn lists_requests(procedure: &Procedure) -> bool {
 }
 
 fn index(p: &Parameter, n: &str) -> Passed {
-    let after = if p.ty.array.is_empty() {
-        format!("arguments::index_out({n});\n")
-    } else {
-        format!("arguments::indices_out({n}, *outcount);\n")
-    };
+    if p.ty.array.is_empty() {
+        return written(n, &format!("arguments::index_out(&mut {n}_c);\n*{n} = {n}_c;\n"));
+    }
+    let after = format!("arguments::indices_out({n}, outcount_c);\n");
     Passed { declared: Some(format!("{n}: *mut c_int")), argument: n.to_owned(), after, ..Passed::default() }
+}
+
+/// A number that C writes to a place of ours: what is there says whether it has.
+fn written(n: &str, after: &str) -> Passed {
+    Passed {
+        declared: Some(format!("{n}: *mut c_int")),
+        before: format!("let mut {n}_c = arguments::UNDEFINED;\n"),
+        argument: format!("&mut {n}_c"),
+        after: after.to_owned(),
+        ..Passed::default()
+    }
 }
 
 /// A CHARACTER: C gets a copy that ends with NUL, or room for one.
