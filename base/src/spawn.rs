@@ -18,9 +18,9 @@ use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 pub use soft::Soft;
 
-/// Numbers of communicators with members in several jobs begin here, and have [`SHARED_BITS`] more. Others mean something
-/// in one job only. The contexts of one are twice its number, and the next: their highest bit is free, for messages that
-/// are matched apart from others.
+/// Numbers of communicators with members in several jobs begin here, and have [`SHARED_BITS`] more. Others mean
+/// something in one job only. The contexts of one are twice its number, and the next: their highest bit is free, for
+/// messages that are matched apart from others.
 pub const SHARED_NUMBERS: u32 = 0b11 << SHARED_BITS;
 
 /// See there.

@@ -308,9 +308,9 @@ impl Win {
         let hints = self.info.lock().clone();
         for index in 0..given.len() {
             if let Some(key) = given.nth_key(index)
-                && let Some(value) = given.get(&key)
+                && let Some(value) = given.value(&key)
             {
-                hints.set(&key, &value)?;
+                hints.set_bytes(&key, &value)?;
             }
         }
         self.progress.take(given)?;

@@ -58,8 +58,8 @@ impl Comm {
         }
     }
 
-    /// Gives up a communicator that a failure kept from being known to all of its members: those that have it are not to
-    /// wait for the others.
+    /// Gives up a communicator that a failure kept from being known to all of its members: those that have it are not
+    /// to wait for the others.
     pub(crate) fn give_up(self, error: &Error) {
         if matches!(error.code(), neutral::MPIX_ERR_PROC_FAILED | neutral::MPIX_ERR_REVOKED) {
             // Without room to note it they wait for as long as the job lives, as in any other they would.
