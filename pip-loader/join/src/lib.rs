@@ -152,10 +152,14 @@ fn begin_watch(limit: Limit) -> Result<Watch, Failure> {
         .map_err(|source| Failure::Stream { what: "watching over the start".to_owned(), source })
 }
 
+/// Variables by which programs know their place, before `MPI_Init` too. They lead nobody to the manager.
+const PLACE: [&str; 4] = ["PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"];
+
 /// Removes the manager's variables: a program that this one starts is not this rank.
 fn hide_manager() {
-    let names: Vec<_> =
-        std::env::vars_os().map(|(name, _)| name).filter(|name| is_managers(&name.to_string_lossy())).collect();
+    let is_hidden = |name: &str| is_managers(name) && !PLACE.contains(&name);
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let names: Vec<_> = names.filter(|name| is_hidden(&name.to_string_lossy())).collect();
     for name in names {
         // SAFETY: no other thread uses the environment now, by the caller's word.
         unsafe { std::env::remove_var(name) };

@@ -37,6 +37,10 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial(name.into(), executed));
     let name = "dropin/neighbours/what a rank sets for all is told once";
     trials.push(trial(name.into(), sets));
+    for words in [&[][..], &["--isolate"], &["env", "A=1"], &["--isolate", "env", "A=1"]] {
+        let name = format!("dropin/neighbours/a rank knows its place before MPI {}", words.join(" "));
+        trials.push(trial(name.trim_end().into(), move || placed(words)));
+    }
     let name = "dropin/neighbours/a pool of mpi4py that cannot spawn ends";
     trials.push(trial(name.into(), pool));
     trials
@@ -118,6 +122,14 @@ fn executed() -> Outcome {
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
     let run = two()?.arg("--isolate").arg(python).args(["-c", text]);
     run.run()?.expect_code(0).map(drop)
+}
+
+fn placed(words: &[&str]) -> Outcome {
+    let ended = two()?.args(words).arg(compiled("places", &[])?).run()?.expect_code(0)?;
+    match ended.stdout.matches("wrong 0\n").count() {
+        2 => Ok(()),
+        _ => Err(ended.failure("expected two ranks that know their places")),
+    }
 }
 
 /// A rank that changes what the kernel keeps with the address space is told so once, each setting, and gets it.
