@@ -27,6 +27,7 @@ macro_rules! engine {
                 "cohort_engine_test"
                 "cohort_engine_is_idle"
                 "cohort_engine_is_unused"
+                "cohort_engine_renew"
                 "cohort_engine_is_stalled"
                 "cohort_engine_awaits_help"
                 "cohort_engine_is_quiet"
@@ -109,6 +110,11 @@ macro_rules! engine {
             #[unsafe(no_mangle)]
             fn cohort_engine_is_unused(claim: &mut Claim<'_>) -> bool {
                 true $(&& <$subsystem as Subsystem>::is_unused(claim))*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_renew(rank: &Rank) {
+                $(<$subsystem as Subsystem>::renew(rank);)*
             }
 
             #[unsafe(no_mangle)]

@@ -84,6 +84,9 @@ pub unsafe trait Subsystem: Sized + 'static {
         true
     }
 
+    /// Forgets whose place it was, which is [unused](Subsystem::is_unused): a rank of another process is to have it.
+    fn renew(_rank: &Rank) {}
+
     /// Whether something waits of which no event will tell, so that it has to be looked at again soon.
     fn is_stalled(_claim: &mut Claim<'_>) -> bool {
         false

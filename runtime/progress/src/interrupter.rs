@@ -61,6 +61,19 @@ impl Interrupter {
         self.timers.delete_all();
     }
 
+    /// Forgets the process that had the rank's place: its signal, its handler and its timers have ended with it.
+    pub(crate) fn renew(&self) {
+        self.signal.store(0, Ordering::Relaxed);
+        self.enabled.store(false, Ordering::Relaxed);
+        self.active.store(0, Ordering::Relaxed);
+        self.armed.store(false, Ordering::Relaxed);
+        self.asked.store(false, Ordering::Relaxed);
+        self.process.store(0, Ordering::Relaxed);
+        self.grace_period.renew();
+        self.left.store(0, Ordering::Relaxed);
+        self.timers.forget_all();
+    }
+
     /// Begins a sequence of turns in the calling thread.
     pub(crate) fn begin(&self, rank: &'static Rank) {
         let signal = self.signal.load(Ordering::Relaxed);

@@ -53,6 +53,14 @@ impl Observer {
         }
     }
 
+    /// Forgets what the last rank in this place met.
+    pub(crate) fn renew(&self) {
+        self.controller.renew();
+        self.place.store(COMPUTES, Ordering::Relaxed);
+        self.met_late.store(false, Ordering::Relaxed);
+        self.fallback.store(OFF, Ordering::Relaxed);
+    }
+
     /// A wait begins. Returns the time, for [`Observer::leave`].
     pub(crate) fn enter(&self) -> u64 {
         self.met_late.store(false, Ordering::Relaxed);

@@ -55,6 +55,11 @@ unsafe impl Subsystem for Machinery {
         rank.mailbox().is_none() && rank.offload().is_none() && rank.watched().load(Ordering::Relaxed) == 0
     }
 
+    fn renew(rank: &Rank) {
+        rank.interrupter().renew();
+        rank.observer().renew();
+    }
+
     fn claimed(claim: &mut Claim<'_>) {
         if claim.rank().has_posts() {
             match claim.is_by_owner() {

@@ -158,6 +158,14 @@ impl Timers {
     pub(crate) fn delete_all(&self) {
         self.0.iter().for_each(ThreadTimer::delete);
     }
+
+    /// Those of a process that has ended are gone, and their numbers may be those of the caller's own timers.
+    pub(crate) fn forget_all(&self) {
+        for it in &self.0 {
+            it.thread.store(0, Ordering::Relaxed);
+            it.id.store(NONE, Ordering::Relaxed);
+        }
+    }
 }
 
 impl ThreadTimer {

@@ -77,6 +77,18 @@ impl FallbackController {
         }
     }
 
+    /// [`FallbackController::new`], for another rank.
+    pub fn renew(&self) {
+        self.is_on.store(false, Ordering::Relaxed);
+        for count in [&self.seen, &self.late, &self.helped, &self.pause] {
+            count.store(0, Ordering::Relaxed);
+        }
+        for ticks in [&self.lost, &self.spent, &self.lost_without] {
+            ticks.store(0, Ordering::Relaxed);
+        }
+        self.next_pause.store(1, Ordering::Relaxed);
+    }
+
     /// A wait that met a late message took so many ticks.
     pub fn count_lost(&self, ticks: u64) {
         self.lost.fetch_add(ticks, Ordering::Relaxed);

@@ -93,6 +93,11 @@ impl GracePeriod {
         Self { now: AtomicU64::new(0), max }
     }
 
+    /// None yet, for another rank.
+    pub fn renew(&self) {
+        self.now.store(0, Ordering::Relaxed);
+    }
+
     /// The grace of the moment.
     #[must_use]
     pub fn now(&self) -> u64 {

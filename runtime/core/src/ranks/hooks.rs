@@ -46,6 +46,8 @@ hooks! {
     cohort_engine_is_idle => fn is_idle(claim: &mut Claim<'_>) -> bool;
     /// [`is_unused`](crate::Subsystem::is_unused) of all.
     cohort_engine_is_unused => fn is_unused(claim: &mut Claim<'_>) -> bool;
+    /// [`renew`](crate::Subsystem::renew)
+    cohort_engine_renew => fn renew(rank: &Rank);
     /// [`is_stalled`](crate::Subsystem::is_stalled) of any.
     cohort_engine_is_stalled => fn is_stalled(claim: &mut Claim<'_>) -> bool;
     /// [`awaits_help`](crate::Subsystem::awaits_help) of any.

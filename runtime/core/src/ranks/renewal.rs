@@ -4,7 +4,7 @@
 //! heap, with the blocks that others still give back to it, its rings and those to it, and what both sides count of
 //! them. None of that knows whose it is. So a place is used again only if its last rank has left nothing there that
 //! belongs to it: no message, no receive, no collective, no window, no thread within a call, no claim. What was the
-//! last rank's own and always there, its process, policies and level of threads, begins anew.
+//! last rank's own and always there, its process, policies, signal and level of threads, begins anew.
 //!
 //! Nothing of others can reach the new rank by what it has from the old one: communicators' numbers are never drawn
 //! twice, and the one that belongs to the place, that of `MPI_COMM_SELF`, only the rank itself sends with.
@@ -58,6 +58,7 @@ impl Rank {
         self.threads.renew();
         self.waits.renew();
         self.policies.renew(self.node.settings().progress);
+        hooks::renew(self);
     }
 
     /// Its new rank is about to start; `all_done` counts those that have come to their end.
