@@ -1,11 +1,13 @@
 //! A rank's own progress thread: one that polls (`COHORT_PROGRESS=thread`), polls while long receives
 //! wait (`thread:rndv`), or sleeps until a helper has something for it (`helper`).
 //!
-//! Like a thief it takes the claim for one turn at a time. The one that polls parks like a waiting
-//! rank when nothing moves, in the rank's own slot, where every message to the rank wakes it. The others sleep in a
-//! slot of their own, which only [`wake_sleeper`] and a receive that is left behind wake.
+//! Like a thief it takes the claim for one turn at a time. Where somebody else has it, nobody knows whether something
+//! is left when it is given back: then the thread sleeps for a moment only, and looks again. The one that polls parks
+//! like a waiting rank when nothing moves, in the rank's own slot, where every message to the rank wakes it. The others
+//! sleep in a slot of their own, which only [`wake_sleeper`] and a receive that is left behind wake.
 
 use crate::parts::OfRank as _;
+use crate::round::Round;
 use cohort_base::clock::ticks;
 use cohort_base::settings::ThreadPin;
 use cohort_base::sync::atomic::Ordering;
@@ -56,9 +58,13 @@ unsafe extern "C" fn run(rank: *const c_void) {
         RankThread::Polls => poll_while(rank, || true),
         RankThread::PollsForRendezvous => {
             let is_needed = || rank.watched().load(Ordering::Relaxed) > 0;
-            sleep_until_woken(rank, is_needed, || poll_while(rank, is_needed));
+            let work = |_| {
+                poll_while(rank, is_needed);
+                Round::Nothing
+            };
+            sleep_until_woken(rank, is_needed, work);
         }
-        RankThread::Sleeps => sleep_until_woken(rank, || false, || answer(rank)),
+        RankThread::Sleeps => sleep_until_woken(rank, || false, |is_again| answer(rank, is_again)),
     }
 }
 
@@ -67,7 +73,7 @@ fn poll_while(rank: &Rank, is_needed: impl Fn() -> bool) {
     let mut backoff = Backoff::of(rank.node());
     let mut has_parked = false;
     while !rank.thread().must_stop() && is_needed() {
-        if poll(rank) {
+        if poll(rank) == Round::Moved {
             backoff.renew();
         } else if backoff.is_over() {
             has_parked = true;
@@ -82,38 +88,48 @@ fn poll_while(rank: &Rank, is_needed: impl Fn() -> bool) {
     }
 }
 
-/// Sleeps in the thread's own slot, and works whenever it is woken or needed.
-fn sleep_until_woken(rank: &Rank, is_needed: impl Fn() -> bool, work: impl Fn()) {
+/// Sleeps in the thread's own slot, and works whenever it is woken or needed, and again soon after work that was
+/// [unsure](Round::Unsure): the work is told that it is that.
+fn sleep_until_woken(rank: &Rank, is_needed: impl Fn() -> bool, work: impl Fn(bool) -> Round) {
+    let mut found = Round::Nothing;
     while !rank.thread().must_stop() {
+        let limit = (found == Round::Unsure).then_some(UNSURE_SLEEP);
         let ticket = rank.sleeper().prepare(rank.node().barriers());
         if rank.thread().must_stop() || is_needed() {
             rank.sleeper().cancel(ticket);
-            work();
-        } else if rank.sleeper().sleep(ticket, None) == Awake::Woken && !rank.thread().must_stop() {
-            work();
+            found = work(false);
+            continue;
+        }
+        let is_woken = rank.sleeper().sleep(ticket, limit) == Awake::Woken;
+        if (is_woken || limit.is_some()) && !rank.thread().must_stop() {
+            found = work(!is_woken);
         }
     }
 }
 
-/// A helper has found a match: moves whatever can be moved.
-fn answer(rank: &Rank) {
+/// A helper has found a match: moves whatever can be moved. If it `is_again` looked, because the claim was somebody
+/// else's, that may have been done since.
+fn answer(rank: &Rank, is_again: bool) -> Round {
     let since = ticks();
-    let found = poll(rank);
-    rank.counters().count_own_turn(found);
-    let mut moved = found;
-    while moved && !rank.thread().must_stop() {
-        moved = poll(rank);
+    let first = poll(rank);
+    if first == Round::Moved || first == Round::Nothing && !is_again {
+        rank.counters().count_own_turn(first == Round::Moved);
+    }
+    let mut found = first;
+    while found == Round::Moved && !rank.thread().must_stop() {
+        found = poll(rank);
     }
     if rank.capabilities().adapts() {
         rank.observer().count_turn(since);
     }
+    found
 }
 
-/// One turn for the rank; `true` when something moved.
-fn poll(rank: &Rank) -> bool {
+/// One turn for the rank, unless somebody else has its claim.
+fn poll(rank: &Rank) -> Round {
     let since = if rank.trace().is_some() { ticks() } else { 0 };
     let Some(mut claim) = rank.try_steal(rank.id()) else {
-        return false;
+        return Round::Unsure;
     };
     let turn = turn::own_turn(&mut claim);
     let work = turn.work.or_else(|| turn::own_work(&mut claim, None));
@@ -128,19 +144,21 @@ fn poll(rank: &Rank) -> bool {
             ..Event::since(EventKind::Turn, NOBODY, trace::PROGRESS, since)
         });
     }
-    moved
+    if moved { Round::Moved } else { Round::Nothing }
 }
 
 /// Sleeps until something happens to the rank.
 fn park(rank: &Rank, is_needed: &impl Fn() -> bool) {
     let ticket = rank.park().prepare(rank.node().barriers());
-    if rank.thread().must_stop() || !is_needed() || poll(rank) {
+    let is_over = || rank.thread().must_stop() || !is_needed();
+    let found = if is_over() { Round::Moved } else { poll(rank) };
+    if found == Round::Moved {
         rank.park().cancel(ticket);
     } else {
         // While the owner is in a call it holds the claim and handles everything itself; when it
         // leaves, a message that it left behind may wait for us, so that the sleep is short.
-        let limit = rank.is_claimed().then_some(UNSURE_SLEEP);
-        wait::sleep(rank, ticket, limit);
+        let is_unsure = found == Round::Unsure || rank.is_claimed();
+        wait::sleep(rank, ticket, is_unsure.then_some(UNSURE_SLEEP));
     }
 }
 
@@ -158,3 +176,6 @@ fn go_to_spare_cpus(rank: &Rank) {
         let _ = rustix::thread::sched_setaffinity(None, &cpus);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use crate::watch::leave_behind;
 use cohort_base::LocalRank;
+use cohort_core::claim::Claim;
 use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
@@ -12,16 +13,17 @@ use cohort_p2p::{irecv, isend};
 
 /// Posts a receive from anybody and leaves it behind. The buffer lives until the request is complete.
 pub(crate) fn receive(rank: &Rank, tag: i32, buffer: &mut [u8]) -> RequestRef {
-    let mut claim = rank.enter();
+    let claim = &mut rank.enter();
+    let request = post(claim, tag, buffer);
+    leave_behind(claim, &request, rank.progress());
+    request
+}
+
+/// [`receive`] by the holder of the claim, of which the policy is not told.
+pub(crate) fn post(claim: &mut Claim<'_>, tag: i32, buffer: &mut [u8]) -> RequestRef {
     // SAFETY: the test's own memory, which stays until the operation is over.
     let buffer = unsafe { Buffer::of_bytes(buffer.as_mut_ptr(), buffer.len() as u64) };
-    let request = {
-        let tag = Tag::Is(tag);
-        irecv(&mut claim, buffer, Source::Any, 0, tag)
-    };
-    let request = request.expect("memory");
-    leave_behind(&mut claim, &request, rank.progress());
-    request
+    irecv(claim, buffer, Source::Any, 0, Tag::Is(tag)).expect("memory")
 }
 
 /// Sends `data`, which lives until the request is complete.
