@@ -59,6 +59,16 @@ static int make_group(int i) {
     return code;
 }
 
+static char *bytes;
+static MPI_Request *receives;
+
+static int make_receive(int i) { return MPI_Irecv(&bytes[i], 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, &receives[i]); }
+
+static int drop_receive(int i) {
+    int code = MPI_Cancel(&receives[i]);
+    return code ? code : MPI_Wait(&receives[i], MPI_STATUS_IGNORE);
+}
+
 /* Makes objects until there is no memory, frees them, and makes one more. */
 static void fill(const char *what, int make(int), int drop(int)) {
     int made = 0, code = MPI_SUCCESS;
@@ -71,6 +81,32 @@ static void fill(const char *what, int make(int), int drop(int)) {
     leave_all();
     CHECK_EQ(make(made), MPI_SUCCESS);
     for (int i = made; i >= 0; i--) CHECK_EQ(drop(i), MPI_SUCCESS);
+}
+
+/* Receives that could not be made take no message, whatever of them there was no memory for: much is made, and each
+ * time that the little memory which is left does not do there is more for one. */
+static void fill_receives(void) {
+    enum { RECEIVES = 100000 };
+    int made = 0, refused = 0;
+    while (made < RECEIVES) {
+        int code = MPI_SUCCESS;
+        leave(256 << 10);
+        while (made < RECEIVES && (code = make_receive(made)) == MPI_SUCCESS) made++;
+        leave_all();
+        if (code == MPI_SUCCESS) break;
+        CHECK_EQ(class_of(code), MPI_ERR_NO_MEM);
+        refused++;
+        CHECK_EQ(make_receive(made), MPI_SUCCESS);
+        made++;
+    }
+    CHECK(refused > 0);
+    for (int i = made - 1; i >= 0; i--) CHECK_EQ(drop_receive(i), MPI_SUCCESS);
+    char in = 0, out = 7;
+    MPI_Request request;
+    CHECK_EQ(MPI_Isend(&out, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, &request), MPI_SUCCESS);
+    CHECK_EQ(MPI_Recv(&in, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    CHECK_EQ(in, out);
+    CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
 }
 
 /* One object that is too long. */
@@ -95,7 +131,11 @@ int main(int argc, char **argv) {
     comms = calloc(MOST, sizeof *comms);
     infos = calloc(MOST, sizeof *infos);
     groups = calloc(MOST, sizeof *groups);
-    CHECK(types && comms && infos && groups);
+    bytes = calloc(MOST, 1);
+    receives = calloc(MOST, sizeof *receives);
+    CHECK(types && comms && infos && groups && bytes && receives);
+    // First: afterwards there is free memory of others.
+    fill_receives();
     fill("datatypes", make_type, drop_type);
     fill("communicators", make_comm, drop_comm);
     fill("infos", make_info, drop_info);

@@ -194,6 +194,10 @@ fn long_irecv<A: Abi, C: Count>(
         return Ok(());
     }
     let claim = &mut call.rank().enter();
+    // Before anything is received: what has begun cannot be taken back.
+    if !call.pending().requests.has_room(claim) {
+        return Err(neutral::ERR_NO_MEM.into());
+    }
     let mut status = Status::EMPTY;
     let received = message.receive_or_start(claim, &mut status);
     match received.map_err(engine_error)? {
