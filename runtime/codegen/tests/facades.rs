@@ -49,7 +49,7 @@ const MPICH_EXTRA: [&str; 20] = [
 
 /// Calls of the C library that a rank may not make as a program by itself does (`facade/src/memory.rs`, `limit.rs`,
 /// `names.rs`).
-const OF_LIBC: [&str; 18] = [
+const OF_LIBC: [&str; 21] = [
     "__readlink_chk",
     "__readlinkat_chk",
     "fopen",
@@ -62,7 +62,10 @@ const OF_LIBC: [&str; 18] = [
     "brk",
     "mmap",
     "mmap64",
+    "mremap",
     "munmap",
+    "prlimit",
+    "prlimit64",
     "readlink",
     "readlinkat",
     "sbrk",
