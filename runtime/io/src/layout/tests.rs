@@ -1,13 +1,16 @@
 //! Views against a map of all bytes.
 
 use super::*;
-use cohort_datatype::{ArrayOrder, CountForm, contiguous, hindexed, hvector, resized, struct_, subarray};
+use cohort_datatype::{
+    ArrayOrder, BoundsRule, CountForm, Form, contiguous, hindexed, hvector, resized, struct_, subarray,
+};
 use proptest::prelude::*;
 use std::boxed::Box;
 use std::vec;
 use std::vec::Vec;
 
-const FORM: CountForm = CountForm::Int;
+/// By MPICH's rule bounds hold all data, so that most filetypes are ones.
+const FORM: Form = Form { counts: CountForm::Int, bounds: BoundsRule::Mpich };
 
 /// How to make a filetype of ascending bytes.
 #[derive(Clone, Debug)]

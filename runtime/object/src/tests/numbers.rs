@@ -8,6 +8,7 @@ use crate::info::Info;
 use crate::room::Room;
 use crate::win::{Flavor, Win};
 use cohort_abi::neutral;
+use cohort_base::spawn::SHARED_NUMBERS;
 use cohort_engine::rma::Part;
 use cohort_engine::wait::{WaitKind, until};
 use std::vec::Vec;
@@ -71,8 +72,8 @@ fn numbers_end_before_they_come_again() {
             let node = world.rank().node();
             node.leave_contexts(2);
             let drawn: Vec<_> = (0..2).filter_map(|_| node.next_context()).collect();
-            assert!(drawn.len() == 2 && drawn[0] < drawn[1] && drawn[1] < 1 << 30);
-            assert!(drawn[1] > (1 << 30) - 10, "nearly all were used");
+            assert!(drawn.len() == 2 && drawn[0] < drawn[1] && drawn[1] < SHARED_NUMBERS);
+            assert!(drawn[1] > SHARED_NUMBERS - 10, "nearly all were used");
             for _ in 0..3 {
                 assert_eq!(node.next_context(), None);
             }
