@@ -125,7 +125,7 @@ fn executed() -> Outcome {
 }
 
 fn placed(words: &[&str]) -> Outcome {
-    let ended = two()?.args(words).arg(compiled("places", &[])?).run()?.expect_code(0)?;
+    let ended = two()?.args(words).arg(compiled("own_place", &[])?).run()?.expect_code(0)?;
     match ended.stdout.matches("wrong 0\n").count() {
         2 => Ok(()),
         _ => Err(ended.failure("expected two ranks that know their places")),
