@@ -98,7 +98,7 @@ const TOLD: [(&str, &str); 7] = [
     ("write_at", "/dev/full: No space left on device at offset 4096"),
     ("iwrite_at", "/dev/full: No space left on device at offset 4096"),
     ("iwrite_at of little", "/dev/full: No space left on device at offset 4096"),
-    ("two at once", "of the statuses: /dev/full: No space left on device at offset 4096"),
+    ("two at once", "no space left: /dev/full: No space left on device at offset 4096"),
     ("iwrite_all", "/dev/full: No space left on device at offset 0"),
     ("tested", "the offset is -5"),
     ("split", "/dev/full: No space left on device at offset 0"),
