@@ -9,25 +9,12 @@
 //# stderr: signal 11 (SIGSEGV)
 //# stderr: protected (PROT_READ)
 //# stderr: MPI accessed it
-#include "check.h"
-#include <sys/mman.h>
+#include "protected.h"
 
 int main(int argc, char **argv) {
     enum { LENGTH = 600000, GOOD = 40960 };
     start(&argc, &argv);
-    char *data = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(data != MAP_FAILED);
-    memset(data, rank, LENGTH);
-    if (rank == 0) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        MPI_Send(data, LENGTH, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
-    } else {
-        CHECK(mprotect(data + GOOD, LENGTH - GOOD, PROT_READ) == 0);
-        MPI_Request request;
-        MPI_Irecv(data, LENGTH, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
-        MPI_Barrier(MPI_COMM_WORLD);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
+    receive_too_much(pages_of(LENGTH), LENGTH, GOOD);
     MPI_Finalize();
     return 0;
 }

@@ -9,15 +9,12 @@
 //# stderr: signal 11 (SIGSEGV)
 //# stderr: protected (PROT_NONE)
 //# stderr: MPI accessed it
-#include "check.h"
-#include <sys/mman.h>
+#include "protected.h"
 
 int main(int argc, char **argv) {
     enum { LENGTH = 3000000, GOOD = 40960 };
     start(&argc, &argv);
-    char *data = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(data != MAP_FAILED);
-    memset(data, rank, LENGTH);
+    char *data = pages_of(LENGTH);
     MPI_Request request;
     if (rank == 0) {
         CHECK(mprotect(data + GOOD, LENGTH - GOOD, PROT_NONE) == 0);

@@ -26,7 +26,6 @@ const PATIENCE: i64 = 1;
 
 /// Has the rank's lines come out as they end, and nothing of them be lost at the rank's end without a word.
 pub fn prepare(boot: &'static RankBoot) {
-    boot.last_words.leave(last_words);
     // SAFETY: the C library's stream, before the program runs or between two of its calls; no buffer is given. The
     // name ends with a zero.
     unsafe {
@@ -37,6 +36,8 @@ pub fn prepare(boot: &'static RankBoot) {
         // SAFETY: registers a function of this library, which is linked never to be unloaded, and a record that stays.
         libc::on_exit(check, ptr::from_ref(boot).cast_mut().cast());
     }
+    // Last: they use the stream.
+    boot.last_words.leave(last_words);
 }
 
 /// Whether the C library takes standard output for something in which lines may wait.
