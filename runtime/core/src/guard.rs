@@ -11,7 +11,7 @@
 //! task                                        handler, in the same thread
 //! G1 makes sure that the handler of SIGSEGV   H1 the instruction is of this image, or of its
 //!    is ours: a stub in front of what was        mem functions; a slot holds a stack pointer
-//!    there                                       just above the interrupted one
+//!    there                                       at the interrupted one or just above
 //! G2 takes a slot, and writes its stack       H2 else: goes on to what was there before
 //!    pointer there, behind saved registers    H3 has the thread go on at `leave` with that
 //! G3 copies                                      stack pointer, and the kind of access
@@ -315,11 +315,12 @@ unsafe fn go_on(signal: u32, code: i32, information: *const i32, interrupted: *m
     }
 }
 
-/// The nearest frame of a guard above a stack pointer, within [`REACH`].
+/// The nearest frame of a guard at a stack pointer or above, within [`REACH`]. At it: on 64-bit ARM a call puts nothing
+/// on the stack, so what the guard calls may fault with the frame's own stack pointer.
 fn frame_above(stack: u64) -> Option<u64> {
     // Relaxed: a thread's own frame is its own write.
     let frames = TAKEN.iter().map(|slot| slot.stack.load(Ordering::Relaxed));
-    frames.filter(|&frame| frame > stack && frame - stack < REACH).min()
+    frames.filter(|&frame| frame >= stack && frame - stack < REACH).min()
 }
 
 /// Whether an instruction is of this image, or of the mem functions that it calls.
