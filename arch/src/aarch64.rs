@@ -42,6 +42,9 @@ pub const NAMES: [&str; 3] = ["aarch64", "arm64", "armv8"];
 /// The folder of its libraries in systems that have those of several.
 pub const LIBRARY_FOLDER: &str = "aarch64-linux-gnu";
 
+/// Bits of an address that programs have: the kernel gives others only to who asks for them.
+pub const ADDRESS_BITS: u32 = 48;
+
 /// What ELF files for it say they are for (`e_machine`).
 pub const ELF_MACHINE: u16 = 183;
 
@@ -146,11 +149,19 @@ pub fn time_stamp() -> u64 {
     count << FINER
 }
 
-/// Has [`time_stamp`] wait for what is before it, and what is behind it wait.
+/// Has [`time_stamp`] wait for what is before it, and what is behind it wait. The first instruction waits for data that
+/// is read, the second one for what does not read any.
 #[inline]
 pub fn order_time_stamp() {
     // SAFETY: only waits.
-    unsafe { asm!("isb", options(nostack, preserves_flags)) };
+    unsafe { asm!("dsb ld", "isb", options(nostack, preserves_flags)) };
+}
+
+/// Orders an atomic operation that reads and writes, whatever its own order, before later reads: here it needs a
+/// barrier.
+#[inline]
+pub fn fence_behind_locked() {
+    core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
 }
 
 /// Asks for the cache line at an address, which may be any.

@@ -20,8 +20,9 @@ use aarch64 as machine;
 use x86_64 as machine;
 
 pub use machine::{
-    ELF_MACHINE, LIBRARY_FOLDER, NAMES, allows_thread_base, ask_for_thread_base, frame, order_time_stamp, page,
-    prefetch, set_thread_base, system_call, thread_base, thread_block, thread_block_word, time_stamp,
+    ADDRESS_BITS, ELF_MACHINE, LIBRARY_FOLDER, NAMES, allows_thread_base, ask_for_thread_base, fence_behind_locked,
+    frame, order_time_stamp, page, prefetch, set_thread_base, system_call, thread_base, thread_block,
+    thread_block_word, time_stamp,
 };
 
 /// Keeps functions that crates of one image call by name within that image.

@@ -19,6 +19,9 @@ pub const NAMES: [&str; 3] = ["x86_64", "x86-64", "amd64"];
 /// The folder of its libraries in systems that have those of several.
 pub const LIBRARY_FOLDER: &str = "x86_64-linux-gnu";
 
+/// Bits of an address that programs have: the kernel gives others only to who asks for them.
+pub const ADDRESS_BITS: u32 = 47;
+
 /// What ELF files for it say they are for (`e_machine`).
 pub const ELF_MACHINE: u16 = 62;
 
@@ -129,6 +132,13 @@ pub fn time_stamp() -> u64 {
 pub fn order_time_stamp() {
     // SAFETY: every machine of this kind has the instruction, which only waits.
     unsafe { _mm_lfence() };
+}
+
+/// Orders an atomic operation that reads and writes, whatever its own order, before later reads. Here each one is a
+/// full barrier, and only the compiler has to be told.
+#[inline]
+pub fn fence_behind_locked() {
+    core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
 }
 
 /// Asks for the cache line at an address, which may be any.

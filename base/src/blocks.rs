@@ -12,8 +12,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 const GRAIN: usize = 16;
 /// Bytes of address space of a table, as a power of two.
 const REGION_BITS: usize = 26;
-/// Bits of an address that programs may use.
-const ADDRESS_BITS: usize = 47;
+/// Tables that there may be.
+const REGIONS: usize = 1 << (cohort_arch::ADDRESS_BITS as usize - REGION_BITS);
 const GRAINS: usize = (1 << REGION_BITS) / GRAIN;
 /// Tables below that of an address in which the beginning of its block is looked for: blocks of up to 16 GiB.
 const BELOW: usize = 256;
@@ -120,7 +120,7 @@ impl<const ROOM: usize> List<ROOM> {
 
 /// All blocks of a rank. Zeros are the value without any.
 pub struct Blocks {
-    regions: [AtomicPtr<Region>; 1 << (ADDRESS_BITS - REGION_BITS)],
+    regions: [AtomicPtr<Region>; REGIONS],
     freed: List<1024>,
     watched: List<4096>,
 }
@@ -130,11 +130,7 @@ impl Blocks {
     #[expect(clippy::new_without_default, reason = "too large for a stack")]
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            regions: [const { AtomicPtr::new(null_mut()) }; 1 << (ADDRESS_BITS - REGION_BITS)],
-            freed: List::new(),
-            watched: List::new(),
-        }
+        Self { regions: [const { AtomicPtr::new(null_mut()) }; REGIONS], freed: List::new(), watched: List::new() }
     }
 
     fn region(&self, number: usize) -> Option<&Region> {
@@ -149,10 +145,12 @@ impl Blocks {
         if let Some(region) = self.region(number) {
             return Some(region);
         }
+        // An address of which nothing is noted takes no memory either.
+        let place = self.regions.get(number)?;
         let made = make(size_of::<Region>())?.cast::<Region>().as_ptr();
         // Two threads may make one at once; that of the second is not used, and costs no memory. Release pairs with
         // the Acquire above.
-        let _ = self.regions.get(number)?.compare_exchange(null_mut(), made, Ordering::Release, Ordering::Relaxed);
+        let _ = place.compare_exchange(null_mut(), made, Ordering::Release, Ordering::Relaxed);
         self.region(number)
     }
 

@@ -46,6 +46,16 @@ impl<T> core::ops::DerefMut for CacheLine<T> {
     }
 }
 
+/// Orders an atomic operation that reads and writes before later reads, as a full barrier does. On x86-64 the operation
+/// is one.
+#[inline]
+pub fn fence_behind_locked() {
+    #[cfg(not(loom))]
+    cohort_arch::fence_behind_locked();
+    #[cfg(loom)]
+    loom::sync::atomic::fence(atomic::Ordering::SeqCst);
+}
+
 /// How the two sides of a sleep/wake handshake order their store before their load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barriers {

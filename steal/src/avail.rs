@@ -14,8 +14,8 @@
 //! to sleep orders its last look by the barrier of [`crate::park`].
 
 use crate::TaskKind;
-use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_base::sync::{CacheLine, fence_behind_locked};
 
 /// What one rank expects, by kind of task.
 #[derive(Debug)]
@@ -45,10 +45,12 @@ impl Availability {
         Self(CacheLine([(); TaskKind::COUNT + 1].map(|()| AtomicU32::new(0))))
     }
 
-    /// One more reason to expect messages of this kind.
+    /// One more reason to expect messages of this kind. A full barrier: who raises it, and then looks for messages, sees
+    /// those of a sender that looked here too early.
     #[inline]
     pub fn raise(&self, kind: TaskKind) {
         self.0[kind.index()].fetch_add(1, Ordering::Relaxed);
+        fence_behind_locked();
     }
 
     /// [`Availability::raise`] that is no barrier, by whoever alone raises and lowers this kind meanwhile: the holder
@@ -66,10 +68,11 @@ impl Availability {
         debug_assert!(before > 0, "{kind:?} was lowered more often than raised");
     }
 
-    /// Receives are posted from now on. As [`Availability::raise`], a full barrier where locked instructions are.
+    /// Receives are posted from now on. A full barrier, as [`Availability::raise`].
     #[inline]
     pub fn raise_receives(&self) {
         self.0[RECEIVES].fetch_add(1, Ordering::Relaxed);
+        fence_behind_locked();
     }
 
     /// No receive is posted any more.

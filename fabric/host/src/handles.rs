@@ -177,8 +177,8 @@ impl Processes {
         let Some(place) = handle.numbers.get(process) else {
             return Some(handle.number_of_root());
         };
-        // Relaxed: written by the process that it is about.
-        match place.load(Ordering::Relaxed) {
+        // Acquire pairs with the Release below: another thread of the process, which it is about, has noted the owner.
+        match place.load(Ordering::Acquire) {
             NONE => self.take(handle, place, process),
             number if self.is_owner(handle, number, process) => Some(number),
             number => {
@@ -204,7 +204,7 @@ impl Processes {
     /// Whether the calling process holds a copy, so that [`Self::number`] makes no call.
     #[must_use]
     pub fn holds(&self, handle: &Handle, process: usize) -> bool {
-        let place = handle.numbers.get(process).map(|place| place.load(Ordering::Relaxed));
+        let place = handle.numbers.get(process).map(|place| place.load(Ordering::Acquire));
         place.is_none_or(|number| number != NONE && self.is_owner(handle, number, process))
     }
 
@@ -247,7 +247,7 @@ impl Processes {
         if let Some(owner) = self.owner(number, process) {
             owner.store(handle.id, Ordering::Relaxed);
         }
-        let stored = place.compare_exchange(NONE, number, Ordering::Relaxed, Ordering::Relaxed);
+        let stored = place.compare_exchange(NONE, number, Ordering::Release, Ordering::Relaxed);
         match stored {
             Ok(_) => Some(number),
             Err(other) => {

@@ -39,7 +39,7 @@ use crate::epoch::Epoch;
 use crate::notes::tell_locked;
 use crate::stamps::{ALL, ALONE, Held, LOCK, NOTHING, one};
 use crate::window::Window;
-use cohort_base::sync::atomic::Ordering;
+use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::owner::Owner;
 use cohort_datatype::op::Kernel;
 use core::ptr::with_exposed_provenance_mut;
@@ -153,6 +153,7 @@ impl Window {
         let is_locked = |flags| flags & LOCK != 0;
         let is_flushed = self.short.flags(member).is_some_and(is_locked);
         if is_flushed {
+            order_operations();
             self.leave_at_once(owner);
         }
         is_flushed
@@ -349,6 +350,13 @@ impl Reach {
         // SAFETY: the caller's promise.
         unsafe { copy_few(self.memory, to, bytes) };
     }
+}
+
+/// What was put is there, and what was got was read, before what follows a flush: these are plain accesses, whose order
+/// x86-64 keeps and other machines do not.
+#[inline(always)]
+pub(super) fn order_operations() {
+    fence(Ordering::AcqRel);
 }
 
 /// Copies a few bytes: mostly one element, which takes no call.

@@ -2,6 +2,7 @@
 
 use crate::epoch::{Epoch, EpochKind, Target, leak};
 use crate::error::RmaError;
+use crate::fast_path::order_operations;
 use crate::picture::AwaitedEpochs;
 use crate::request::FlushRequest;
 use crate::stamps::{CALLS_PER_TURN, Held};
@@ -323,6 +324,7 @@ impl Window {
     pub fn flush(&self, owner: Owner<'_>, member: Option<u32>) -> Result<Closing, RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
+        order_operations();
         let locks = match member {
             Some(member) => match sweep.state.locked_at(member)? {
                 lock if is_flushed(&lock) => return flushed(&[lock]),

@@ -23,6 +23,12 @@ const NO_REPLACE: c_int = linux_raw_sys::general::MAP_FIXED_NOREPLACE as c_int;
 /// What a break may grow to, if there is so much.
 const BREAK_MAX: usize = 64 << 30;
 
+/// The same where the address space is small, by the kernel's build or by a limit: others need some of it too.
+const BREAK_OF_FEW: usize = 1 << 30;
+
+/// What there is room for if the address space is not small.
+const MUCH: usize = 4 << 40;
+
 /// What it must be able to grow to.
 const BREAK_MIN: usize = 64 << 20;
 
@@ -202,11 +208,14 @@ pub fn original(name: &CStr) -> *mut c_void {
 fn reserve() -> Option<usize> {
     let [begin, end, limit, used] = &BREAK;
     if begin.load(Ordering::Relaxed) == 0 {
-        let mut room = BREAK_MAX;
+        let flags = mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE;
+        // SAFETY: new memory, at no particular address.
+        let map = |room| unsafe { mm::mmap_anonymous(ptr::null_mut(), room, mm::ProtFlags::empty(), flags) };
+        // SAFETY: just mapped.
+        let much = map(MUCH).map(|place| unsafe { mm::munmap(place, MUCH) });
+        let mut room = if much.is_ok() { BREAK_MAX } else { BREAK_OF_FEW };
         let place = loop {
-            let flags = mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE;
-            // SAFETY: new memory, at no particular address.
-            match unsafe { mm::mmap_anonymous(ptr::null_mut(), room, mm::ProtFlags::empty(), flags) } {
+            match map(room) {
                 Ok(place) => break place.expose_provenance(),
                 Err(_) if room > BREAK_MIN => room /= 2,
                 Err(_) => return None,

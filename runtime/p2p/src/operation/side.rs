@@ -2,9 +2,6 @@
 
 use cohort_core::guard::Fault;
 
-/// Bits of the half of the addresses that programs have.
-const POINTER_BITS: u32 = 47;
-
 /// Whose memory is protected; a bit each.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +16,7 @@ impl Side {
         match fault {
             Fault::Read => Self::Sender,
             Fault::Write => Self::Receiver,
-            Fault::Unknown if written.addr() >> POINTER_BITS != 0 => Self::Receiver,
+            Fault::Unknown if written.addr() >> cohort_arch::ADDRESS_BITS != 0 => Self::Receiver,
             Fault::Unknown => Self::Sender,
         }
     }
