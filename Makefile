@@ -66,16 +66,19 @@ endif
 
 # 64-bit ARM: builds for it, and runs some jobs in an emulated machine (docs/arm.md). LIMIT is its time in seconds.
 # PAGES=16 takes a kernel with pages of 16 KiB. PART=short has a build of its own, without optimisation;
-# PART=wide has more programs than the others, and the package of `make deb`; PART=unit has unit tests only.
+# PART=wide has more programs than the others, and the package of `make deb`; PART=unit has unit tests only;
+# PART=mpi4py has mpi4py's suite on two ranks, and takes long: LIMIT=3600;
+# PART=debian installs the package in a bare Debian, and types what README says.
 # Another word would boot a machine that passes without having run what was meant.
 known = $(if $(filter-out $(2),$($(1)))$(word 2,$($(1))),$(error $(1)=$($(1)) is none of: $(2)))
 ifneq ($(filter arm,$(MAKECMDGOALS)),)
-$(call known,PART,all short wide unit)
+$(call known,PART,all short wide mpi4py unit debian)
 $(call known,PAGES,4 16)
 endif
 arm: export KERNEL := $(if $(filter 16,$(PAGES)),$(CACHE)/arm-kernel-16k/vmlinuz)
 arm: system
-	tools/cache.sh arm arm-machine $(if $(filter 16,$(PAGES)),arm-kernel-16k) mpich openmpi
+	tools/cache.sh arm arm-machine $(if $(filter 16,$(PAGES)),arm-kernel-16k) \
+		$(if $(filter debian,$(PART)),arm-debian) $(if $(filter mpi4py,$(PART)),mpi4py-src) mpich openmpi
 ifeq ($(PART),short)
 	cargo build --release -p cohort-codegen
 	tools/arm.sh build-short $(TARGET)/arm-short $(BUILT)/cohort-codegen

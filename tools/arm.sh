@@ -5,10 +5,12 @@
 #   tools/arm.sh build-short TARGETDIR CODEGEN   only what the short part needs, quickly; CODEGEN writes the headers
 #   tools/arm.sh build-unit TARGETDIR            unit tests of crates that depend on the machine, into TARGETDIR/unit
 #   tools/arm.sh run TARGETDIR [SECONDS [PART]]  boots the machine, which runs tests/arm/init; SECONDS is its limit,
-#                                                PART `all`, `short`, `wide` or `unit`
+#                                                PART `all`, `short`, `wide`, `mpi4py`, `unit`, or
+#                                                `debian`: tests/arm/debian
 #
-# What they need comes from `tools/cache.sh arm arm-machine`. KERNEL is another kernel than that, for `run`: pages of
-# another size need one. `wide` makes a package, for which PIP_EXEC is a pip-exec of this machine.
+# What they need comes from `tools/cache.sh arm arm-machine`, and `arm-debian` for that part. KERNEL is another kernel
+# than that, for `run`: pages of another size need one. `wide` and `debian` make a package, for which PIP_EXEC is a
+# pip-exec of this machine.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
@@ -70,14 +72,14 @@ build_short() {
     names "$built"
 }
 
-# Without optimisation, so that overflows and the assertions of debug builds are tested too.
+# With the assertions of debug builds, so that overflows are tested too, and optimised a little: the machine is slow.
 build_unit() {
     local package packages=() tests name
     compiler_of_debian
     for package in pip-load cohort-{arch,base,alloc,steal,bridge,datatype,core,p2p,coll,rma,object}; do
         packages+=(-p "$package")
     done
-    CARGO_PROFILE_DEV_DEBUG=0 cross_cargo test --no-run --lib --message-format=json "${packages[@]}" \
+    CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=1 cross_cargo test --no-run --lib --message-format=json "${packages[@]}" \
         >"$target/unit.json"
     rm -rf "$target/unit"
     mkdir "$target/unit"
@@ -99,6 +101,7 @@ programs() {
             "${mpi5[@]}" -g -O1 -o "$1/$name-mpi5" "tests/programs/c/$name.c" -lm -pthread
         done
         "${mpi5[@]}" -g -O0 -o "$1/long_double" tests/arm/long_double.c
+        "${mpi5[@]}" -g -O1 -o "$1/mistaken_memory" tests/programs/tools/mistaken_memory.c
     fi
     "${mpi5[@]}" -g -O1 -o "$1/ring-mpi5" tests/programs/c/ring.c "${linked[@]}"
     "$compiler" -g -O1 -I "$cache/mpich-venv/include" -o "$1/ring-mpich" tests/programs/c/ring.c \
@@ -125,6 +128,11 @@ wide() {
     aarch64-linux-gnu-strip --strip-debug -o "$1/cohort/libmpifort.so.12" "$built/libmpifort_mpich.so"
     install -m 644 tests/arm/wide "$1/wide"
     install -m 644 tests/arm/programs "$1/programs.list"
+    package "$1"
+}
+
+# Puts the package of `make deb` into the machine.
+package() {
     tools/package.sh deb "$built" "$target/packages"
     cp "$target"/packages/cohort_*_arm64.deb "$1/cohort.deb"
 }
@@ -142,19 +150,14 @@ job_files() {
         libmpi_mpi5.so libmpi_mpich.so libmpi_openmpi.so; do
         aarch64-linux-gnu-strip --strip-debug -o "$machine/cohort/$file" "$built/$file"
     done
+    # The checker's, and jemalloc.
+    [ "$part" = short ] || cp "$built"/libcohort_{blocks,malloc}.so "$machine/cohort/"
     names "$machine/cohort"
     programs "$machine/programs" "$part"
 }
 
-run() {
-    local limit=${1:-600} part=${2:-all} machine=$target/machine log status=0
-    local kernel=${KERNEL:-$cache/arm-machine/kernel/vmlinuz}
-    case $part in
-    all | short | wide | unit) ;;
-    *) echo "arm: part '$part' is none of: all short wide unit" >&2; exit 2 ;;
-    esac
-    rm -rf "$machine"
-    mkdir -p "$machine"
+# A small system that starts jobs or unit tests.
+small_machine() {
     cp -a "$cache/arm-machine/system/." "$machine/"
     rm -rf "$machine/usr/share"
     mkdir -p "$machine"/{proc,sys,dev,tmp,cohort,programs}
@@ -167,7 +170,34 @@ run() {
     fi
     install -m 755 tests/arm/init "$machine/init"
     install -m 644 tests/arm/more "$machine/more"
-    [ "$part" != wide ] || wide "$machine"
+    case $part in
+    wide) wide "$machine" ;;
+    mpi4py)
+        cp -a "$cache/mpi4py-src/test" "$machine/mpi4py"
+        install -m 644 tests/arm/mpi4py "$machine/suite"
+        ;;
+    esac
+}
+
+# What Debian's installer leaves before the machine's first boot, the package, and the page that says how to use it.
+debian() {
+    cp -a "$cache/arm-debian/system/." "$machine/"
+    install -m 755 tests/arm/debian "$machine/init"
+    install -m 644 README.md "$machine/README.md"
+    package "$machine"
+}
+
+run() {
+    local limit=${1:-600} part=${2:-all} machine=$target/machine log status=0
+    local kernel=${KERNEL:-$cache/arm-machine/kernel/vmlinuz}
+    case $part in
+    all | short | wide | mpi4py | unit | debian) ;;
+    *) echo "arm: part '$part' is none of: all short wide mpi4py unit debian" >&2; exit 2 ;;
+    esac
+    rm -rf "$machine"
+    mkdir -p "$machine"
+    if [ "$part" = debian ]; then debian; else small_machine; fi
+    install -m 644 tests/arm/trials "$machine/trials"
     (cd "$machine" && find . -print0 | cpio --null --create --format=newc --quiet) |
         gzip -1 >"$target/machine.cpio.gz"
     log=$target/console.txt

@@ -5,7 +5,7 @@
 #
 # `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, plots, which only
 # `make papers` and `make results` do, codes-more, which only `make judges` does, reach-more, which only `make reach`
-# does, lammps, which only `make apps` does, and arm, arm-machine and
+# does, lammps, which only `make apps` does, and arm, arm-machine, arm-debian and
 # arm-kernel-16k, which only `make build TARGET=aarch64` and `make arm` do.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
@@ -438,6 +438,21 @@ arm_machine() {
     mv "$staging" "$target"
 }
 
+# A bare Debian 12 for that machine, with a compiler for C, as Debian's installer leaves it before the first boot.
+arm_debian() {
+    local target=$cache/arm-debian staging with=gcc,libc6-dev missing=()
+    command -v debootstrap >/dev/null || missing+=(debootstrap)
+    install_packages "${missing[@]}"
+    [ "$(cat "$target/packages" 2>/dev/null)" != "$with" ] || return 0
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    say "fetching a bare Debian for 64-bit ARM with $with"
+    retry debootstrap --foreign --arch=arm64 --variant=minbase --include="$with" bookworm "$staging/system" \
+        http://deb.debian.org/debian >&2
+    printf '%s' "$with" >"$staging/packages"
+    rm -rf "$target"
+    mv "$staging" "$target"
+}
+
 # A kernel for that machine with pages of 16 KiB, which Debian has since 13.
 arm_kernel_16k() {
     local target=$cache/arm-kernel-16k staging kernel
@@ -462,6 +477,7 @@ fetch() {
     case $1 in
     arm) arm ;;
     arm-machine) arm_machine ;;
+    arm-debian) arm_debian ;;
     arm-kernel-16k) arm_kernel_16k ;;
     system) system ;;
     lint) lint ;;
@@ -489,8 +505,8 @@ fetch() {
     lammps) environment lammps-venv "$lammps_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
     *)
-        fail "unknown item '$1'; items: ${items[*]} arm arm-machine arm-kernel-16k mpi4py-abi zig plots lammps" \
-            "codes-more reach-more"
+        fail "unknown item '$1'; items: ${items[*]} arm arm-machine arm-debian arm-kernel-16k mpi4py-abi zig plots" \
+            "lammps codes-more reach-more"
         ;;
     esac
 }
