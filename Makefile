@@ -287,7 +287,7 @@ apps: build
 # instructions" some of them. BUDGET (seconds) holds for whole programs and for the papers' experiments, for each.
 # TAKEN=1 writes what `make apps` and `make papers` have measured. What is written by hand stays.
 results: results-names build
-	tools/cache.sh mpich openmpi impi mpi4py beside codes fortran reach lammps plots
+	tools/cache.sh mpich openmpi impi mpi4py mpi4py-src beside codes fortran reach lammps plots
 	$(CACHE)/plots-venv/bin/python benches/results.py --built $(BUILT) $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(BUDGET),--budget $(BUDGET)) $(if $(TAKEN),--taken)
 

