@@ -24,7 +24,8 @@
 //! # Accumulates
 //! take their turn at the member ([`crate::element::Turns`]) as all others do. A handler of the rank's signal that
 //! comes in the middle must not wait for the turn that its own thread has: [`cohort_core::rank::Rank::without_handler`]
-//! keeps it from working. That is for one thread, so ranks with several go the slow path, as they do for locks.
+//! keeps it from working. That is for one thread, so ranks with several go the slow path, as they do for locks; also
+//! under an exclusive lock, which keeps away others only, not their own threads.
 //!
 //! # Locks without an epoch
 //! While a window has no epoch at all it is *quiet* (unless it spans nodes, or takes no locks by its hints), and a
@@ -130,17 +131,18 @@ impl Window {
 
     #[inline(always)]
     fn in_turn_at(&self, reach: Reach, work: impl FnOnce()) -> bool {
+        let rank = self.rank();
+        // Nobody else's operations come, but those of the rank's other threads do.
+        if rank.threads_multiple() {
+            return false;
+        }
         if reach.is_alone {
             work();
             return true;
         }
-        let rank = self.rank();
         let Some(home) = self.shared().home(reach.member) else {
             return false;
         };
-        if rank.threads_multiple() {
-            return false;
-        }
         rank.without_handler(|| in_turn(Some(&home.turns), work));
         true
     }
