@@ -9,6 +9,19 @@ static void on_error(MPI_Win *which, int *code, ...) {
     heard++;
 }
 
+// MPI_NO_OP is for accumulates that fetch; the second time they come the short way.
+static void no_operation(int other) {
+    int value = 3, was;
+    MPI_Request request = MPI_REQUEST_NULL;
+    for (int twice = 0; twice < 2; twice++) {
+        CHECK_EQ(class_of(MPI_Accumulate(&value, 1, MPI_INT, other, 0, 1, MPI_INT, MPI_NO_OP, win)), MPI_ERR_OP);
+        CHECK_EQ(class_of(MPI_Raccumulate(&value, 1, MPI_INT, other, 0, 1, MPI_INT, MPI_NO_OP, win, &request)),
+                 MPI_ERR_OP);
+        CHECK_EQ(MPI_Fetch_and_op(NULL, &was, MPI_INT, other, 0, MPI_NO_OP, win), MPI_SUCCESS);
+        CHECK_EQ(MPI_Win_flush(other, win), MPI_SUCCESS);
+    }
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     int *memory, value = 3, other = 1 - rank, flag;
@@ -43,6 +56,7 @@ int main(int argc, char **argv) {
     double real = 1;
     CHECK_EQ(class_of(MPI_Accumulate(&real, 1, MPI_DOUBLE, other, 0, 1, MPI_DOUBLE, MPI_BAND, win)), MPI_ERR_OP);
     CHECK_EQ(class_of(MPI_Accumulate(&real, 1, MPI_DOUBLE, other, 0, 2, MPI_INT, MPI_SUM, win)), MPI_ERR_TYPE);
+    no_operation(other);
     CHECK_EQ(class_of(MPI_Compare_and_swap(&real, &real, &real, MPI_DOUBLE, other, 0, win)), MPI_ERR_TYPE);
     CHECK_EQ(class_of(MPI_Win_attach(win, memory, 4)), MPI_ERR_RMA_FLAVOR);
     MPI_Win_unlock(other, win);

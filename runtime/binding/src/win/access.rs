@@ -171,6 +171,17 @@ fn predefined_op<A: Abi>(call: &Call<'_, A>, op: A::Op) -> Outcome<PredefinedOp>
     })
 }
 
+/// What an accumulate that fetches nothing does. `MPI_NO_OP` is for those that do (MPI-4.1, 12.3.4).
+fn accumulating<A: Abi>(call: &Call<'_, A>, op: A::Op) -> Outcome<Action> {
+    match predefined_op(call, op)? {
+        PredefinedOp::NoOp => {
+            let what = format_args!("MPI_NO_OP is for MPI_Get_accumulate and MPI_Fetch_and_op");
+            Err(call.blame(neutral::ERR_OP, what))
+        }
+        op => Ok(Action::Accumulate(op)),
+    }
+}
+
 macro_rules! moves {
     ($($(#[$page:meta])* $name:ident $long:ident $action:ident,
        $(#[$with_page:meta])* $with:ident;)*) => {$(
@@ -261,8 +272,7 @@ fn long_accumulate<A: Abi, C: Count>(
     op: A::Op,
     win: A::Win,
 ) -> Outcome<()> {
-    let action = |op| predefined_op(call, op).map(Action::Accumulate);
-    begin(call, win, |win| Checked::moving(call, win, action(op)?, origin, target))
+    begin(call, win, |win| Checked::moving(call, win, accumulating(call, op)?, origin, target))
 }
 
 /// `MPI_Raccumulate`.
@@ -278,8 +288,7 @@ pub fn raccumulate<A: Abi, C: Count>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let target = ((rank, displacement), (count, datatype));
-    let action = |op| predefined_op(call, op).map(Action::Accumulate);
-    publish(call, win, request, |win| Checked::moving(call, win, action(op)?, origin, target))
+    publish(call, win, request, |win| Checked::moving(call, win, accumulating(call, op)?, origin, target))
 }
 
 /// `MPI_Get_accumulate`.
