@@ -111,6 +111,16 @@ struct Offer {
     /// What the caller lacks.
     room: Room,
     part: Part,
+    spacing: Spacing,
+}
+
+/// What a member asks for about the places of the parts of a shared window: all members use what all of them ask for.
+#[derive(Clone, Copy, Debug)]
+struct Spacing {
+    /// The parts need not follow each other.
+    is_apart: bool,
+    /// The alignment of the first part, or of all that are apart: a power of two.
+    align: usize,
 }
 
 impl Win {
@@ -134,11 +144,12 @@ impl Win {
             return Err(Error::new(neutral::ERR_UNSUPPORTED_OPERATION, what));
         }
         let wanted = alignment::wanted(&hints)?;
+        let spacing = Spacing { is_apart: is_true(&hints, "alloc_shared_noncontig"), align: wanted };
         let progress = OwnPolicy::of_rank(rank);
         progress.take(&hints)?;
         let (size, align) = match flavor {
             Flavor::Allocate => (part.size, wanted.max(ALIGNMENT)),
-            Flavor::Shared => (shared_size(comm, &mut part, &hints)?, wanted.max(page())),
+            Flavor::Shared => shared_block(comm, &mut part, spacing)?,
             Flavor::Create | Flavor::Dynamic => (0, 1),
         };
         let (block, room) = allocated(comm, size, align, room);
@@ -147,7 +158,7 @@ impl Win {
         }
         let drawn = (comm.me() == 0).then(|| outside::drawn_for(rank, comm.group().members()));
         let number = drawn.flatten().unwrap_or(0);
-        let offer = Offer { number, room, part };
+        let offer = Offer { number, room, part, spacing };
         let opened = coll::view(&comm.collective(), offer.words(), |offers| Self::open(comm, flavor, offers, &hints));
         let (own, window) = match opened.map_err(Error::from).flatten() {
             Ok(opened) => opened,
@@ -217,7 +228,7 @@ impl Win {
         let parts = || {
             let mut parts: Box<[Part]> = offers.iter().map(|words| Offer::of(words).part).collect();
             if flavor == Flavor::Shared {
-                lay_out(&mut parts, hints);
+                lay_out(&mut parts, Spacing::of_all(offers));
             }
             parts
         };
@@ -391,14 +402,15 @@ fn touch(part: &Part) {
 }
 
 /// An offer as members tell it to each other.
-type Words = [i32; 8];
+type Words = [i32; 9];
 
 impl Offer {
     fn words(&self) -> Words {
         let halves = |value: u64| [value as i32, (value >> 32) as i32];
         let Part { base, size, unit } = self.part;
         let [base, size, unit] = [halves(base as u64), halves(size), halves(unit.cast_unsigned())];
-        [self.number.cast_signed(), self.room.word(), base[0], base[1], size[0], size[1], unit[0], unit[1]]
+        let [number, room, spacing] = [self.number.cast_signed(), self.room.word(), self.spacing.word()];
+        [number, room, base[0], base[1], size[0], size[1], unit[0], unit[1], spacing]
     }
 
     fn of(words: &Words) -> Self {
@@ -411,38 +423,65 @@ impl Offer {
                 size: whole(words[4], words[5]),
                 unit: whole(words[6], words[7]).cast_signed(),
             },
+            spacing: Spacing::of_word(words[8]),
         }
     }
 }
 
-/// The bytes between the beginnings of two parts of a shared window. Parts that follow each other without a gap can not
-/// all be aligned: then the alignment that the program asks for is that of the first.
-fn stride(size: u64, hints: &Info) -> u64 {
-    if !is_true(hints, "alloc_shared_noncontig") {
-        return size;
+impl Spacing {
+    fn word(self) -> i32 {
+        (self.align.trailing_zeros() << 1 | u32::from(self.is_apart)).cast_signed()
     }
-    let usual = if size >= MANY_PAGES { page() as u64 } else { APART };
-    let wanted = alignment::wanted(hints).map_or(1, |align| align as u64);
-    size.next_multiple_of(usual.max(wanted))
+
+    fn of_word(word: i32) -> Self {
+        Self { is_apart: word & 1 != 0, align: 1 << (word >> 1) }
+    }
+
+    /// What all members use when these are their offers: parts apart if one asks for that, and the largest alignment.
+    fn of_all(offers: &[Words]) -> Self {
+        let all = offers.iter().map(|words| Offer::of(words).spacing);
+        all.fold(Self { is_apart: false, align: 1 }, |all, one| Self {
+            is_apart: all.is_apart || one.is_apart,
+            align: all.align.max(one.align),
+        })
+    }
+
+    /// The bytes between the beginnings of two parts; `None` for more than can be counted. Parts that follow each other
+    /// without a gap can not all be aligned: then the alignment is that of the first.
+    fn stride(self, size: u64) -> Option<u64> {
+        if !self.is_apart {
+            return Some(size);
+        }
+        let usual = if size >= MANY_PAGES { page() as u64 } else { APART };
+        size.checked_next_multiple_of(usual.max(self.align as u64))
+    }
 }
 
-/// Bytes that the caller allocates for a shared window: the first member all, the others nothing. Collective.
-fn shared_size(comm: &Comm, part: &mut Part, hints: &Info) -> Outcome<u64> {
+/// The bytes that the caller allocates for a shared window, the first member all, the others nothing, and their
+/// alignment. Collective.
+fn shared_block(comm: &Comm, part: &mut Part, spacing: Spacing) -> Outcome<(u64, usize)> {
     part.base = 0;
-    let offer = Offer { number: 0, room: Room::There, part: Part { size: stride(part.size, hints), ..*part } };
+    let offer = Offer { number: 0, room: Room::There, part: *part, spacing };
     let sum = |all: &[Words]| {
-        let sizes = all.iter().map(|words| Offer::of(words).part.size);
-        sizes.sum::<u64>()
+        let spacing = Spacing::of_all(all);
+        let mut strides = all.iter().map(|words| spacing.stride(Offer::of(words).part.size));
+        let total = strides.try_fold(0_u64, |sum, stride| sum.checked_add(stride?));
+        (total, spacing.align)
     };
-    let total = coll::view(&comm.collective(), offer.words(), sum)?;
-    Ok(if comm.me() == 0 { total.max(1) } else { 0 })
+    let (total, align) = coll::view(&comm.collective(), offer.words(), sum)?;
+    let Some(total) = total else {
+        Room::NoMemory.of_all(comm.rank(), "window")?;
+        return Err(neutral::ERR_NO_MEM.into());
+    };
+    Ok((if comm.me() == 0 { total.max(1) } else { 0 }, align.max(page())))
 }
 
-/// Lays the parts of a shared window out one behind the other, from the first member's memory on.
-fn lay_out(parts: &mut [Part], hints: &Info) {
+/// Lays the parts of a shared window out one behind the other, from the first member's memory on, which has room for
+/// all of them.
+fn lay_out(parts: &mut [Part], spacing: Spacing) {
     let mut next = parts[0].base;
     for part in parts {
         part.base = next;
-        next += stride(part.size, hints) as usize;
+        next += spacing.stride(part.size).unwrap_or(0) as usize;
     }
 }

@@ -1,6 +1,6 @@
 // Memory of MPI begins where the program asks for it (mpi_minimum_memory_alignment; MPI 4.1 9.2, 12.2.2, 12.2.3): each
 // block, each part of a window, the first part of a shared window without gaps. A value without a meaning is an error.
-//# ranks: 1 3
+//# ranks: 1 4
 #include "check.h"
 #include <stdint.h>
 
@@ -66,6 +66,31 @@ static void windows(MPI_Info info, MPI_Info apart, long align) {
     use(here, win, part);
 }
 
+// One member alone has a hint: all of them have the same idea of where the parts are, and each of its own part.
+static void one_asks(MPI_Info info, int who, long align, int apart) {
+    int me, members, unit;
+    char *part, *first, *place;
+    MPI_Aint bytes;
+    MPI_Win win;
+    MPI_Comm_rank(here, &me);
+    MPI_Comm_size(here, &members);
+    MPI_Win_allocate_shared(bytes_of(me), 1, me == who % members ? info : MPI_INFO_NULL, here, &part, &win);
+    MPI_Win_shared_query(win, 0, &bytes, &unit, &first);
+    check_place(first, align);
+    if (apart) check_place(part, align);
+    for (int member = 0; member < members; member++) {
+        long offset[2];
+        MPI_Win_shared_query(win, member, &bytes, &unit, &place);
+        CHECK_EQ(bytes, bytes_of(member));
+        offset[0] = place - first, offset[1] = first - place;
+        MPI_Allreduce(MPI_IN_PLACE, offset, 2, MPI_LONG, MPI_MAX, here);
+        CHECK_EQ(offset[0], -offset[1]);
+        CHECK_EQ(offset[0], place - first);
+        if (member == me) CHECK(place == part);
+    }
+    use(here, win, part);
+}
+
 static void mistakes(void) {
     const char *values[] = {"48", "0", "-64", "4k", "a lot"};
     char *block;
@@ -83,6 +108,13 @@ static void mistakes(void) {
     CHECK_EQ(class_of(MPI_Alloc_mem(64, info, &block)), MPI_ERR_NO_MEM);
     CHECK_EQ(class_of(MPI_Win_allocate(64, 1, info, MPI_COMM_WORLD, &block, &win)), MPI_ERR_NO_MEM);
     MPI_Info_free(&info);
+    // Sizes whose sum is beyond what can be counted, and exactly 0 if that is not seen.
+    const MPI_Aint quarter = (MPI_Aint)1 << 62;
+    for (int apart = 0; apart < 2; apart++) {
+        info = hints("1", apart ? "true" : "false");
+        CHECK_EQ(class_of(MPI_Win_allocate_shared(quarter, 1, info, here, &block, &win)), MPI_ERR_NO_MEM);
+        MPI_Info_free(&info);
+    }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
@@ -95,6 +127,10 @@ int main(int argc, char **argv) {
         MPI_Info info = hints(value, "false"), apart = hints(value, "true");
         blocks(info, align);
         windows(info, apart, align);
+        for (int who = 0; who < 2; who++) {
+            one_asks(info, who, align, 0);
+            one_asks(apart, who, align, 1);
+        }
         MPI_Info_free(&info);
         MPI_Info_free(&apart);
     }
