@@ -70,7 +70,8 @@ impl Pending {
         unsafe { &mut *self.buffers.get() }
     }
 
-    /// Calls `look` with the neutral handle of the object whose error handler hears of each request.
+    /// Calls `look` with the neutral handle of the object whose error handler hears of each request, and of the receive
+    /// of each matched message.
     pub fn each_listener(&self, rank: &Rank, look: &mut dyn FnMut(u32)) {
         let no_poster = NoPoster::of(rank);
         let claim = rank.enter();
@@ -80,6 +81,10 @@ impl Pending {
                 if !state.is_spent() {
                     look(state.comm());
                 }
+                true
+            });
+            self.messages.each(|matched| {
+                look(matched.comm);
                 true
             });
         }
