@@ -4,7 +4,7 @@ use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::data::Data;
 use crate::p2p::{FROM_NOBODY, source, wanted_tag};
 use crate::process::pending::Matched;
-use crate::request::publish_pending;
+use crate::request::{has_room, publish_pending};
 use crate::status::{failure_of, neutral_status};
 use cohort_abi::parameters::{Buffer, InOut, Out, ResultPlace, StatusOut};
 use cohort_abi::{Abi, Count, Handle, HandleKind, INDEX_MAX, Status, dynamic, neutral};
@@ -108,6 +108,14 @@ fn twice<A: Abi, T>(call: &Call<'_, A>, mut look: impl FnMut(&mut Claim<'_>) -> 
     }
 }
 
+/// Refuses to take a message out when no handle is left for it: nobody could receive it any more.
+fn has_room_for_message<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
+    match call.pending().messages.has_room(&mut call.rank().enter()) {
+        true => Ok(()),
+        false => Err(neutral::ERR_NO_MEM.into()),
+    }
+}
+
 /// A handle of a matched message.
 fn keep<A: Abi>(call: &Call<'_, A>, matched: Matched) -> Outcome<A::Message> {
     let claim = &mut call.rank().enter();
@@ -130,6 +138,7 @@ pub fn mprobe<A: Abi>(
     let Some(from) = wanted.from else {
         return no_process(call, target, status);
     };
+    has_room_for_message(call)?;
     let found = cohort_engine::mprobe(call.owner(), from, wanted.context, wanted.tag);
     let (message, outcome) = found.map_err(engine_error)?;
     status.write(&neutral_status(&outcome));
@@ -155,6 +164,7 @@ pub fn improbe<A: Abi>(
         flag.write(1);
         return no_process(call, target, status);
     };
+    has_room_for_message(call)?;
     let found = twice(call, |claim| cohort_engine::improbe(claim, from, wanted.context, wanted.tag));
     flag.write(c_int::from(found.is_some()));
     let Some((message, outcome)) = found else {
@@ -197,18 +207,22 @@ fn receive<A: Abi, C: Count>(
         return Err(neutral::ERR_REQUEST.into());
     }
     let messages = &call.pending().messages;
-    let matched = messages.remove(&mut call.rank().enter(), index).ok_or(neutral::ERR_REQUEST)?;
-    let comm = matched.comm;
+    let Matched { message: taken, comm } =
+        messages.remove(&mut call.rank().enter(), index).ok_or(neutral::ERR_REQUEST)?;
     call.for_comm(comm);
-    match Data::check(call, buffer) {
-        Ok(data) => {
+    let started = match Data::check(call, buffer) {
+        Ok(data) => cohort_engine::imrecv(&mut call.rank().enter(), taken, data.buffer())
+            .map_err(|(taken, error)| (taken, engine_error(error))),
+        Err(error) => Err((taken, error)),
+    };
+    match started {
+        Ok(started) => {
             message.set(null);
-            let started = cohort_engine::imrecv(&mut call.rank().enter(), matched.message, data.buffer());
-            Ok((started.map_err(engine_error)?, comm))
+            Ok((started, comm))
         }
         // The message stays, maybe with another handle.
-        Err(error) => {
-            message.set(keep(call, matched)?);
+        Err((taken, error)) => {
+            message.set(keep(call, Matched { message: taken, comm })?);
             Err(error)
         }
     }
@@ -242,6 +256,7 @@ pub fn imrecv<A: Abi, C: Count>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let request = call.output(request, "request")?;
+    has_room(call)?;
     let (started, comm) = receive(call, buffer, message)?;
     publish_pending(call, started, comm, request)
 }

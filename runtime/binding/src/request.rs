@@ -9,7 +9,7 @@ mod query;
 mod several;
 mod wait;
 
-pub use completion::{live, publish, publish_claimed, publish_complete, publish_kind, publish_pending};
+pub use completion::{has_room, live, publish, publish_claimed, publish_complete, publish_kind, publish_pending};
 pub use copies::set_copies;
 pub use generalized::{complete as grequest_complete, set_fortran as grequest_set_fortran, start as grequest_start};
 pub use persistent::{Plan, publish_persistent, start, startall};

@@ -157,10 +157,15 @@ pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> Result<
 /// Starts the receive of a message taken by [`improbe`] (`MPI_Imrecv`).
 ///
 /// # Errors
-/// [`EngineError::OutOfMemory`]; the message was not received then.
-pub fn imrecv(claim: &mut Claim<'_>, message: MessageRef, buffer: Buffer<'_>) -> Result<RequestRef, EngineError> {
-    let request =
-        Operation::make(claim, &OperationKind::Receive, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+/// [`EngineError::OutOfMemory`], and the message, which was not received then.
+pub fn imrecv(
+    claim: &mut Claim<'_>,
+    message: MessageRef,
+    buffer: Buffer<'_>,
+) -> Result<RequestRef, (MessageRef, EngineError)> {
+    let Some(request) = Operation::make(claim, &OperationKind::Receive, buffer, Want::NOTHING) else {
+        return Err((message, EngineError::OutOfMemory));
+    };
     // SAFETY: the message was taken by `improbe`; the request is fresh.
     unsafe { deliver_stored(claim, message.0, request) };
     // SAFETY: fresh, and this is its only reference.

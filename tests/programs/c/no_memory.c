@@ -83,6 +83,43 @@ static void fill(const char *what, int make(int), int drop(int)) {
     for (int i = made; i >= 0; i--) CHECK_EQ(drop(i), MPI_SUCCESS);
 }
 
+/* Matched messages for whose receive there is no memory stay what they are, and come later. */
+static void fill_matched(void) {
+    enum { MESSAGES = 60000 };
+    static char out[MESSAGES];
+    MPI_Message *messages = calloc(MESSAGES, sizeof *messages);
+    MPI_Request *sends = calloc(MESSAGES, sizeof *sends);
+    int refused = 0;
+    CHECK(messages && sends);
+    for (int i = 0; i < MESSAGES; i++) {
+        out[i] = (char)(i % 101);
+        CHECK_EQ(MPI_Isend(&out[i], 1, MPI_CHAR, 0, 2, MPI_COMM_SELF, &sends[i]), MPI_SUCCESS);
+        CHECK_EQ(MPI_Mprobe(0, 2, MPI_COMM_SELF, &messages[i], MPI_STATUS_IGNORE), MPI_SUCCESS);
+    }
+    for (int i = 0; i < MESSAGES;) {
+        int code = MPI_SUCCESS;
+        leave(256 << 10);
+        while (i < MESSAGES) {
+            code = MPI_Imrecv(&bytes[i], 1, MPI_CHAR, &messages[i], &receives[i]);
+            if (code != MPI_SUCCESS) break;
+            CHECK(messages[i++] == MPI_MESSAGE_NULL);
+        }
+        leave_all();
+        if (code == MPI_SUCCESS) break;
+        CHECK_EQ(class_of(code), MPI_ERR_NO_MEM);
+        CHECK(messages[i] != MPI_MESSAGE_NULL);
+        refused++;
+        CHECK_EQ(MPI_Imrecv(&bytes[i], 1, MPI_CHAR, &messages[i], &receives[i]), MPI_SUCCESS);
+        i++;
+    }
+    CHECK(refused > 0);
+    CHECK_EQ(MPI_Waitall(MESSAGES, receives, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+    CHECK_EQ(MPI_Waitall(MESSAGES, sends, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+    for (int i = 0; i < MESSAGES; i++) CHECK_EQ(bytes[i], out[i]);
+    free(messages);
+    free(sends);
+}
+
 /* Receives that could not be made take no message, whatever of them there was no memory for: much is made, and each
  * time that the little memory which is left does not do there is more for one. */
 static void fill_receives(void) {
@@ -135,6 +172,7 @@ int main(int argc, char **argv) {
     receives = calloc(MOST, sizeof *receives);
     CHECK(types && comms && infos && groups && bytes && receives);
     // First: afterwards there is free memory of others.
+    fill_matched();
     fill_receives();
     fill("datatypes", make_type, drop_type);
     fill("communicators", make_comm, drop_comm);

@@ -5,7 +5,7 @@ use super::apart;
 use super::parts::{Members, On};
 use crate::arguments::{Comm, Outcome};
 use crate::process::requests::{RequestKind, Rest};
-use crate::request::publish_kind;
+use crate::request::{has_room, publish_kind};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::parameters::ResultPlace;
@@ -64,6 +64,7 @@ pub fn start<A: Abi>(
 ) -> Outcome<()> {
     let group = comm.collective();
     apart::described(&group, described)?;
+    has_room(call)?;
     let (outgoing, incoming) = messages(comm, described);
     let mut requests = Vec::new();
     let started = comm.channel().start(outgoing, incoming, &mut requests);

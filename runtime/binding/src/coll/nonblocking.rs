@@ -164,6 +164,10 @@ fn start_kept<A: Abi>(
     target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let handle = handle.neutral();
+    // Before anything has begun, which the other members would wait for.
+    if !call.pending().requests.has_room(&mut claim) {
+        return Err(neutral::ERR_NO_MEM.into());
+    }
     if let Some(inter) = comm.inter() {
         drop(claim);
         let arguments = arguments.map_err(|error| inter.failure(error))?;

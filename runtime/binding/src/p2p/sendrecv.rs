@@ -136,10 +136,11 @@ pub fn isendrecv<A: Abi, C: Count>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
-    let request = call.output(request, "request")?;
+    let target = call.output(request, "request")?;
+    request::has_room(call)?;
     let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
     let both = start(call, communicator, send, receive, false)?;
-    publish(call, both, (comm, communicator), request)
+    publish(call, both, (comm, communicator), target)
 }
 
 /// `MPI_Isendrecv_replace`.
@@ -154,8 +155,9 @@ pub fn isendrecv_replace<A: Abi, C: Count>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
-    let request = call.output(request, "request")?;
+    let target = call.output(request, "request")?;
+    request::has_room(call)?;
     let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
     let both = start(call, communicator, send, receive, false)?;
-    publish(call, both, (comm, communicator), request)
+    publish(call, both, (comm, communicator), target)
 }

@@ -65,6 +65,17 @@ pub fn publish_complete<A: Abi>(call: &Call<'_, A>, target: ResultPlace<'_, A::R
     Ok(())
 }
 
+/// Refuses to begin an operation for which no handle is left: what has begun cannot be taken back.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+pub fn has_room<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
+    match call.pending().requests.has_room(&mut call.rank().enter()) {
+        true => Ok(()),
+        false => Err(neutral::ERR_NO_MEM.into()),
+    }
+}
+
 /// Gives the program a handle of an operation.
 ///
 /// # Errors
