@@ -115,7 +115,10 @@ impl<A: Abi> UserCall<A> {
     /// for another type now; `None` also when no handle is left.
     fn lend(&self) -> Option<u32> {
         let (objects, layout) = (&self.process.objects, self.layout.as_ref()?);
+        // Another thread may free it now, or make another type with this handle, but not under the claim.
+        let claim = objects.rank().enter();
         let is_there = objects.datatype(self.datatype.neutral()).is_ok_and(|it| it.layout.same(layout));
+        drop(claim);
         if is_there {
             return None;
         }
