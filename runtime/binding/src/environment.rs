@@ -117,9 +117,11 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     let world = neutral::handle::COMM_WORLD;
     call.objects().comm(world)?.attributes.delete_all(world)?;
     crate::p2p::flush_buffers(call)?;
-    call.objects().end_operations();
-    // Who waits at a port of this process would wait for ever, and perhaps this process for that one.
-    if process.lifetime.is_last_use() {
+    let leaving = process.lifetime.begin_to_leave();
+    // Files of sessions go on, as their ports do.
+    if leaving.is_last {
+        call.objects().end_operations();
+        // Who waits at a port of this process would wait for ever, and perhaps this process for that one.
         ports::end(call.rank());
     }
     if call.rank().node().boot().nodes > 1 {
@@ -132,7 +134,7 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     }
     lifecycle::meet_at_end(call.owner());
     call.objects().end();
-    process.lifetime.leave(call.owner());
+    leaving.end(call.owner());
     process.lifetime.reach(Lifecycle::Finalized);
     Ok(())
 }

@@ -81,13 +81,14 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>, session: InOut<'_, A::Session>) -> O
     let handle = session.get().neutral();
     call.objects().session(handle)?;
     crate::p2p::flush_buffers(call)?;
+    let leaving = process.lifetime.begin_to_leave();
     // Files of other sessions and of the world go on.
-    if process.lifetime.is_last_use() {
+    if leaving.is_last {
         call.objects().end_operations();
     }
     crate::p2p::forget_buffer(call, handle);
     call.objects().remove_session(handle)?;
-    process.lifetime.leave(call.owner());
+    leaving.end(call.owner());
     session.set(A::Session::from_neutral(call.context(), neutral::handle::SESSION_NULL));
     Ok(())
 }

@@ -16,7 +16,23 @@ pub struct Lifetime {
     pub main_thread: AtomicI32,
     /// Uses of MPI that have begun and not ended: sessions, and the time from `MPI_Init` to
     /// `MPI_Finalize`.
-    uses: Mutex<u32>,
+    uses: Mutex<Uses>,
+}
+
+/// Uses of MPI of a process.
+struct Uses {
+    /// Those that have begun and not ended.
+    begun: u32,
+    /// Of these, those that are about to end.
+    leaving: u32,
+}
+
+/// A use of MPI that is about to end; dropped, it goes on.
+pub struct Leaving<'a> {
+    lifetime: &'a Lifetime,
+    /// Whether all others have ended or are about to, so that MPI ends with this one. Of several that end at a time one
+    /// is told so.
+    pub is_last: bool,
 }
 
 impl Lifetime {
@@ -27,7 +43,7 @@ impl Lifetime {
             stage: AtomicU32::new(Lifecycle::Fresh as u32),
             thread_level: AtomicI32::new(neutral::THREAD_SINGLE),
             main_thread: AtomicI32::new(0),
-            uses: Mutex::new(0),
+            uses: Mutex::new(Uses { begun: 0, leaving: 0 }),
         }
     }
 
@@ -53,28 +69,38 @@ impl Lifetime {
     /// Begins a use of MPI. The loader then takes the end of the rank for a failure.
     pub fn enter(&self, owner: Owner<'static>) {
         let mut uses = self.uses.lock();
-        *uses += 1;
-        if *uses == 1 {
+        uses.begun += 1;
+        if uses.begun == 1 {
             lifecycle::begin(owner);
             owner.rank().boot().reach(Lifecycle::Initialized);
         }
     }
 
-    /// Whether MPI ends for this process with the use that ends next.
-    pub fn is_last_use(&self) -> bool {
-        *self.uses.lock() == 1
-    }
-
-    /// Ends a use of MPI. Nobody waits in `MPI_Finalize` for a process without one, which may never call that.
-    pub fn leave(&self, owner: Owner<'static>) {
+    /// A use of MPI is about to end.
+    pub fn begin_to_leave(&self) -> Leaving<'_> {
         let mut uses = self.uses.lock();
-        *uses -= 1;
-        if *uses == 0 {
+        uses.leaving += 1;
+        Leaving { lifetime: self, is_last: uses.leaving == uses.begun }
+    }
+}
+
+impl Leaving<'_> {
+    /// Ends the use of MPI. Nobody waits in `MPI_Finalize` for a process without one, which may never call that.
+    pub fn end(self, owner: Owner<'static>) {
+        let mut uses = self.lifetime.uses.lock();
+        uses.begun -= 1;
+        if uses.begun == 0 {
             ports::end(owner.rank());
             lifecycle::end(owner);
             lifecycle::leave_without_meeting(owner);
             owner.rank().boot().reach(Lifecycle::Finalized);
         }
+    }
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.lifetime.uses.lock().leaving -= 1;
     }
 }
 
