@@ -88,7 +88,8 @@ impl<'a> Reduction<'a> {
     }
 
     /// The same of an operand that lies where the result goes.
-    pub(crate) fn in_place(&self) -> Self {
+    #[must_use]
+    pub fn in_place(&self) -> Self {
         Self { input: None, ..*self }
     }
 }
