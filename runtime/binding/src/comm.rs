@@ -75,6 +75,15 @@ answers! {
     };
 }
 
+/// `MPII_Comm_own_rank`: the caller's rank, or -1 in what is no communicator, which is no error: a Fortran library asks
+/// before it calls the procedure that says so.
+pub fn own_rank<A: Abi>(call: &Call<'_, A>, comm: A::Comm, rank: Out<'_, c_int>) -> Outcome<()> {
+    let rank = call.output(rank, "rank")?;
+    let found = call.objects().comm(comm.neutral());
+    rank.write(found.map_or(-1, |comm| comm.me() as c_int));
+    Ok(())
+}
+
 /// `MPI_Comm_get_parent`.
 pub fn get_parent<A: Abi>(call: &Call<'_, A>, parent: Out<'_, A::Comm>) -> Outcome<()> {
     let parent = call.output(parent, "parent")?;

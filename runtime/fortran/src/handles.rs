@@ -1,5 +1,6 @@
 //! Handles between Fortran and C: INTEGERs there, whatever the ABI has here.
 
+use crate::generated::c;
 use crate::{A, of_int};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Handle, neutral};
@@ -85,21 +86,41 @@ pub fn length(count: impl TryInto<usize>) -> usize {
     count.try_into().unwrap_or(0)
 }
 
+/// The caller's rank in a communicator; -1 in what is none, as the procedure itself reports, and nobody else is to.
+///
+/// # Safety
+/// A call of MPI, so the program has initialised it.
+unsafe fn own_rank(comm: c_int) -> c_int {
+    let mut own = -1;
+    // SAFETY: as the caller promises.
+    unsafe { c::MPII_Comm_own_rank(handle(comm), &mut own) };
+    own
+}
+
+/// Whether the calling process is the one with this number.
+///
+/// # Safety
+/// A call of MPI, so the program has initialised it.
+pub unsafe fn is_rank(comm: c_int, rank: c_int) -> bool {
+    // SAFETY: as the caller promises.
+    let own = unsafe { own_rank(comm) };
+    own >= 0 && own == rank
+}
+
 /// The processes that each process of a communicator exchanges blocks with in `MPI_Alltoallw`; none for blocks that
 /// are not looked at, because the buffer is `MPI_IN_PLACE`.
 ///
 /// # Safety
 /// A call of MPI, so the program has initialised it.
 pub unsafe fn processes(comm: c_int, is_in_place: bool) -> usize {
-    let (comm, mut inter, mut size): (Comm, _, _) = (handle(comm), 0, 0);
-    if is_in_place {
+    // SAFETY: as the caller promises.
+    if is_in_place || unsafe { own_rank(comm) } < 0 {
         return 0;
     }
-    // SAFETY: as the caller promises. What is no communicator, the procedure itself reports.
+    let (comm, mut inter, mut size): (Comm, _, _) = (handle(comm), 0, 0);
+    // SAFETY: as the caller promises.
     unsafe {
-        if PMPI_Comm_test_inter(comm, &mut inter) != 0 {
-            return 0;
-        }
+        PMPI_Comm_test_inter(comm, &mut inter);
         match inter {
             0 => PMPI_Comm_size(comm, &mut size),
             _ => PMPI_Comm_remote_size(comm, &mut size),
@@ -108,35 +129,27 @@ pub unsafe fn processes(comm: c_int, is_in_place: bool) -> usize {
     length(size)
 }
 
-/// Whether the calling process is the one with this number.
-///
-/// # Safety
-/// A call of MPI, so the program has initialised it.
-pub unsafe fn is_rank(comm: c_int, rank: c_int) -> bool {
-    let mut own = -1;
-    // SAFETY: as the caller promises. What is no communicator, the procedure itself reports.
-    unsafe { PMPI_Comm_rank(handle(comm), &mut own) == 0 && own == rank }
-}
-
 /// From how many neighbours and to how many a process with a topology receives and sends.
 ///
 /// # Safety
 /// A call of MPI, so the program has initialised it.
 pub unsafe fn neighbours(comm: c_int) -> [usize; 2] {
-    let (comm, mut topology, mut rank): (Comm, _, _) = (handle(comm), 0, 0);
+    // SAFETY: as the caller promises.
+    let rank = unsafe { own_rank(comm) };
+    if rank < 0 {
+        return [0, 0];
+    }
+    let (comm, mut topology): (Comm, _) = (handle(comm), 0);
     let [mut from, mut to, mut weighted] = [0; 3];
-    // SAFETY: as the caller promises. What is no communicator, the procedure itself reports.
+    // SAFETY: as the caller promises.
     unsafe {
-        if PMPI_Topo_test(comm, &mut topology) != 0 {
-            return [0, 0];
-        }
+        PMPI_Topo_test(comm, &mut topology);
         match A::topology_in(topology) {
             neutral::CART => {
                 PMPI_Cartdim_get(comm, &mut from);
                 (from, to) = (2 * from, 2 * from);
             }
             neutral::GRAPH => {
-                PMPI_Comm_rank(comm, &mut rank);
                 PMPI_Graph_neighbors_count(comm, rank, &mut from);
                 to = from;
             }
@@ -152,7 +165,6 @@ pub unsafe fn neighbours(comm: c_int) -> [usize; 2] {
 // By the names that no tool counts: the program has not called these.
 unsafe extern "C" {
     fn PMPI_Cartdim_get(comm: Comm, ndims: *mut c_int) -> c_int;
-    fn PMPI_Comm_rank(comm: Comm, rank: *mut c_int) -> c_int;
     fn PMPI_Comm_remote_size(comm: Comm, size: *mut c_int) -> c_int;
     fn PMPI_Comm_size(comm: Comm, size: *mut c_int) -> c_int;
     fn PMPI_Comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int;

@@ -78,6 +78,34 @@ subroutine spawn_module(program, size)
   call MPI_Comm_disconnect(children, ierror)
 end subroutine
 
+! What is no communicator is reported once, whatever the library has to know of it before.
+module reports
+  implicit none
+  integer :: heard = 0
+contains
+  subroutine note(comm, code)
+    integer :: comm, code
+    heard = heard + 1 + 0 * (comm + code)
+  end subroutine
+end module
+
+subroutine refused()
+  use mpi
+  use checks
+  use reports
+  implicit none
+  integer :: errhandler, none, code, class, ierror
+  call MPI_Comm_create_errhandler(note, errhandler, ierror)
+  call MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler, ierror)
+  call MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler, ierror)
+  call MPI_Comm_spawn('nothing', MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_NULL, none, MPI_ERRCODES_IGNORE, code)
+  call MPI_Error_class(code, class, ierror)
+  call expect(class == MPI_ERR_COMM .and. heard == 1, 'a report of no communicator')
+  call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL, ierror)
+  call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL, ierror)
+  call MPI_Errhandler_free(errhandler, ierror)
+end subroutine
+
 ! The first rank accepts the others, one by one.
 subroutine ports(rank, size)
   implicit none
@@ -119,6 +147,7 @@ program spawned
     call spawn_f08(trim(name), size)
     call spawn_module(trim(name), size)
     call ports(rank, size)
+    call refused()
     print '(a,i0)', 'done ', rank
   else
     call expect(command_argument_count() == 2, 'arguments')
