@@ -62,10 +62,10 @@ pub(crate) struct Knock {
 
 /// Nobody has taken it.
 const WAITS: u32 = 0;
-/// Somebody answers, or has answered.
-const TAKEN: u32 = 1;
 /// The port was closed, or the caller has given up.
-const OVER: u32 = 2;
+const OVER: u32 = 1;
+/// The rank whose number comes on top of this answers, or has answered.
+const TAKEN: u32 = 2;
 
 impl Knock {
     const fn new(caller: Caller, opener: LocalRank, side: Side) -> Self {
@@ -77,9 +77,19 @@ impl Knock {
         self.answer.get()
     }
 
-    /// Whether the port was closed before anybody took it, or ends now since its opener has failed.
+    /// Whether the port was closed before anybody took it, or ends now since its opener has failed, or who has taken it
+    /// has failed; that one may have answered before.
     pub(crate) fn is_over(&self, node: &Node) -> bool {
-        self.state.load(Ordering::Acquire) == OVER || node.has_failed(Peer::local(self.opener)) && self.give_up()
+        match self.state.load(Ordering::Acquire) {
+            WAITS => node.has_failed(Peer::local(self.opener)) && self.give_up(),
+            OVER => true,
+            taken => node.has_failed(Peer::local(taken - TAKEN)),
+        }
+    }
+
+    /// Whether somebody has taken it.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.state.load(Ordering::Acquire) >= TAKEN
     }
 
     /// The caller gives up; `false` if somebody has taken it.
@@ -414,7 +424,7 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
             if matches!(call.caller, Caller::Here(caller) if !is_there(node, caller)) {
                 continue;
             }
-            let taken = call.state.compare_exchange(WAITS, TAKEN, Ordering::AcqRel, Ordering::Acquire);
+            let taken = call.state.compare_exchange(WAITS, TAKEN + rank.id(), Ordering::AcqRel, Ordering::Acquire);
             if taken.is_ok() {
                 return Ok(Some(call));
             }
@@ -543,5 +553,23 @@ fn forget(rank: &Rank, name: &str, port: &str) {
     if port.contains('@') {
         // The launcher is there, as it has published it.
         let _ = outside::run(rank, Errand::Unpublish, &both(name, port));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cohort_base::settings::Settings;
+
+    #[test]
+    fn a_call_is_over_when_who_has_taken_it_fails() {
+        let node = Node::for_test_with(4, Settings { survives: true, ..Settings::DEFAULT });
+        let side = Side { members: Vec::new(), number: 0, occasion: 0 };
+        let call = Knock::new(Caller::Here(0), 1, side);
+        call.state.store(TAKEN + 2, Ordering::Release);
+        for (failing, is_over) in [(1, false), (3, false), (2, true)] {
+            node.note_failure(failing);
+            assert_eq!(call.is_over(node), is_over, "{failing}");
+        }
     }
 }

@@ -39,16 +39,19 @@ impl Comm {
         let side = Side::Accepts(port.contains('@'));
         self.meet_others((root, side), room, |own| {
             let node = self.rank.node();
+            // Before a call is taken, whose caller would wait for an answer.
+            let mut fresh = self.fresh()?;
             loop {
                 let seen = ports::calls();
                 if let Some(call) = ports::take(self.rank, port)? {
-                    let fresh = self.fresh()?;
                     let Drawn { number, occasion, .. } = fresh;
                     let told = Told { members: own.clone(), number, occasion };
                     match call.reply(self.rank, port, told)? {
                         Some(members) => return Ok((members, fresh)),
-                        None => continue,
+                        // The lost one may have heard of the number.
+                        None => fresh = self.fresh()?,
                     }
+                    continue;
                 }
                 let (opener, at) = ports::own(self.rank, port)?;
                 let is_called = |claim: &mut Claim<'_>| {
@@ -91,8 +94,11 @@ impl Comm {
             match call.answer() {
                 Some(side) => Ok((side.members.clone(), Drawn::told(side.number, side.occasion))),
                 None => {
-                    let what = format_args!("the port was closed before anybody accepted the connection");
-                    Err(blame(neutral::ERR_PORT, what))
+                    let what = match call.is_taken() {
+                        true => "the process that has accepted the connection has ended",
+                        false => "the port was closed before anybody accepted the connection",
+                    };
+                    Err(blame(neutral::ERR_PORT, format_args!("{what}")))
                 }
             }
         })

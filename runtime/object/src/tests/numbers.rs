@@ -5,12 +5,16 @@ use crate::Outcome;
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::info::Info;
+use crate::ports;
 use crate::room::Room;
 use crate::win::{Flavor, Win};
 use cohort_abi::neutral;
 use cohort_base::spawn::SHARED_NUMBERS;
 use cohort_engine::rma::Part;
 use cohort_engine::wait::{WaitKind, until};
+use std::string::String;
+use std::sync::OnceLock;
+use std::thread;
 use std::vec::Vec;
 
 #[track_caller]
@@ -77,6 +81,40 @@ fn numbers_end_before_they_come_again() {
             for _ in 0..3 {
                 assert_eq!(node.next_context(), None);
             }
+        },
+    );
+}
+
+#[test]
+fn who_accepts_without_a_number_takes_no_call() {
+    let name: OnceLock<String> = OnceLock::new();
+    on_nodes(
+        &[&[0, 1]],
+        |_| {},
+        |world| {
+            let (rank, me) = (world.rank(), world.rank().world_rank());
+            let own = group_of(world, &[me as i32]);
+            let alone = Comm::from_group(rank, &own, "alone", Errhandler::Return, Room::There).expect("a number");
+            let seen = ports::calls();
+            if me == 0 {
+                name.get_or_init(|| ports::open(rank).expect("a port"));
+            }
+            roll_call(world);
+            let port = name.get().expect("it is open");
+            if me == 0 {
+                while ports::calls() == seen {
+                    thread::yield_now();
+                }
+                // One for the own group, none for both.
+                rank.node().leave_contexts(1);
+                assert_exhausted(alone.accept(0, port, Room::There));
+                ports::close(rank, port).expect("it is open");
+            } else {
+                let refused = alone.call_at(0, port, Room::There).err().expect("nobody accepts");
+                assert_eq!(refused.code(), neutral::ERR_PORT);
+            }
+            roll_call(world);
+            alone.release();
         },
     );
 }
