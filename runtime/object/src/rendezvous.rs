@@ -83,13 +83,14 @@ pub(crate) fn exhausted(node: &Node) -> Error {
     Error::new(neutral::ERR_OTHER, what)
 }
 
-/// The number of the communicator that `members` make on this occasion; `rank` is one of them. Waits for it.
+/// The number of the communicator that `members` make on this occasion, and whether those were told that hear of it
+/// through `rank`, which is one of them. Waits for it.
 ///
 /// # Errors
 /// `MPI_ERR_OTHER` when no number is left; of [`Agreement::number`].
-pub fn number(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outcome<u32> {
+pub fn number(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outcome<(u32, Outcome<()>)> {
     if are_here(rank, members) {
-        return number_within_node(rank, occasion, members);
+        return Ok((number_within_node(rank, occasion, members)?, Ok(())));
     }
     let node = rank.node();
     let me = members.iter().position(|&member| member == rank.peer());
@@ -97,7 +98,8 @@ pub fn number(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outc
     let drawn = if me == 0 { drawn_for(rank, members) } else { None };
     let (tag, check) = occasion.signs(node);
     let telling = Telling { owner: owner_of(rank), context: CONTEXT, tag, me, members, name: names(node, members) };
-    checked(telling.pass_on(Ok([drawn.unwrap_or(0), check]))?, check, node)
+    let (words, passed) = telling.pass_on(Ok([drawn.unwrap_or(0), check]))?;
+    Ok((checked(words, check, node)?, passed))
 }
 
 /// What envelopes call these processes, the same at all of them: their numbers in the job if they are of one.
@@ -158,18 +160,19 @@ impl<F: Fn(Peer) -> i32> Telling<'_, F> {
         told
     }
 
-    /// What the first process gives, for all of them.
+    /// What the first process gives, for all of them, and whether those were told that hear of it through this one:
+    /// others have heard of it also when they were not.
     ///
     /// # Errors
-    /// What it gives; else of the messages.
-    pub(crate) fn pass_on(&self, mine: Outcome<Words>) -> Outcome<Words> {
+    /// What it gives; else of the message that brings it.
+    pub(crate) fn pass_on(&self, mine: Outcome<Words>) -> Outcome<(Words, Outcome<()>)> {
         let told = self.parent().map_or(mine, |parent| self.hear(parent));
-        let mut outcome = told.clone();
+        let mut passed = Ok(());
         for child in self.children() {
             let sent = self.tell(child, &told);
-            outcome = outcome.and_then(|words| sent.map(|()| words));
+            passed = passed.and(sent);
         }
-        outcome
+        told.map(|words| (words, passed))
     }
 
     /// Whom it hears from.

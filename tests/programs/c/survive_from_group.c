@@ -44,6 +44,9 @@ int main(int argc, char **argv) {
     }
     CHECK_EQ(MPI_Send(NULL, 0, MPI_INT, 2, 0, MPI_COMM_WORLD), MPI_SUCCESS);
     CHECK_EQ(class_of(from_group(world, "with the dead", &comm)), MPIX_ERR_PROC_FAILED);
+    // The same when all of them know already.
+    CHECK_EQ(class_of(MPI_Recv(NULL, 0, MPI_INT, 2, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE)), MPIX_ERR_PROC_FAILED);
+    CHECK_EQ(class_of(from_group(world, "with the known dead", &comm)), MPIX_ERR_PROC_FAILED);
     check(living, "the living", size - 1);
     MPI_Group_free(&world);
     MPI_Group_free(&living);

@@ -94,8 +94,9 @@ impl Comm {
         room: Room,
     ) -> Outcome<Self> {
         let occasion = Occasion::FromGroup { tag: tag.into(), members: group.roster().list() };
-        let number = rendezvous::number(rank, occasion, group.members())?;
-        Self::new(rank, number, group.clone(), errhandler).if_all_have(room)
+        let (number, passed) = rendezvous::number(rank, occasion, group.members())?;
+        // Who could not tell a dead member the number meets the others all the same: they hear of the failure then.
+        Self::new(rank, number, group.clone(), errhandler).if_all_have(room)?.if_passed(passed)
     }
 
     /// `MPI_Comm_create`; collective. `None` for callers that are not in their `group`, and when one side of
@@ -149,8 +150,8 @@ impl Comm {
             said => [0, said],
         });
         match telling.pass_on(drawn)? {
-            [number, 0] => Ok(Self::new(self.rank, number, group.clone(), self.inherited())),
-            [_, said] => Err(self.refused(said.cast_signed())),
+            ([number, 0], passed) => Self::new(self.rank, number, group.clone(), self.inherited()).if_passed(passed),
+            ([_, said], _) => Err(self.refused(said.cast_signed())),
         }
     }
 
@@ -269,6 +270,18 @@ impl Comm {
                 Ok((numbers, ours[3].max(theirs[3]).cast_unsigned()))
             }
             said => Err(self.refused(said)),
+        }
+    }
+
+    /// This new communicator, if those have heard of its number that were to hear of it from the caller. Otherwise the
+    /// caller gives it up: others that know the number would wait for it.
+    fn if_passed(self, passed: Outcome<()>) -> Outcome<Self> {
+        match passed {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.give_up(&error);
+                Err(error)
+            }
         }
     }
 

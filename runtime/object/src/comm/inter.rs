@@ -110,7 +110,8 @@ impl Comm {
                 leaders.swap(0, 1);
             }
             let occasion = Occasion::FromGroups { tag: String::from(tag), leaders: leaders.clone() };
-            number = rendezvous::number(rank, occasion, &leaders);
+            let heard = rendezvous::number(rank, occasion, &leaders);
+            number = heard.and_then(|(number, passed)| passed.map(|()| number));
             theirs.extend(words_of(rank, remote));
         }
         // The others learn of the leader's failure as of everything else.
