@@ -103,7 +103,8 @@ impl Comm {
     /// an intercommunicator has no members in the groups given.
     ///
     /// # Errors
-    /// `MPI_ERR_GROUP` unless the group is a part of this communicator's (own) group.
+    /// `MPI_ERR_GROUP` unless the group is a part of this communicator's (own) group; within one group of members
+    /// nobody gets a communicator then.
     pub fn create(&self, group: &Group, room: Room) -> Outcome<Option<Self>> {
         let inside = group.is_part_of(&self.group);
         let made = match self.is_inter {
@@ -115,12 +116,17 @@ impl Comm {
             // Members may give groups that are disjoint.
             false => {
                 let first = group.me().filter(|_| inside).and_then(|_| self.group.rank_of(group.members()[0]));
-                let numbers = self.numbers_of_part([first, None], room.if_needed(group.me().is_some()))?;
+                let said = said(!inside, room.if_needed(group.me().is_some()));
+                let numbers = self.numbers_of_part([first, None], said);
+                if !inside {
+                    return Err(neutral::ERR_GROUP.into());
+                }
+                let numbers = numbers?;
                 let make = |_| {
                     let group = group.clone().with_session(self.group.session());
                     Self::new(self.rank, numbers.number, group, self.inherited())
                 };
-                group.me().filter(|_| inside).map(make)
+                group.me().map(make)
             }
         };
         if inside { Ok(made) } else { Err(neutral::ERR_GROUP.into()) }
@@ -166,7 +172,7 @@ impl Comm {
             let (ours, theirs) = self.meet([color, key])?;
             let first = |wishes| with_color(wishes, color).first().map(|&member| member as u32);
             let firsts = if color == neutral::UNDEFINED { [None; 2] } else { [first(&ours), first(&theirs)] };
-            let numbers = self.numbers_of_part(firsts, room)?;
+            let numbers = self.numbers_of_part(firsts, room.word())?;
             return Ok(self.part(&ours, &theirs, &numbers));
         }
         let numbers = self.numbers(false, room)?;
@@ -226,8 +232,8 @@ impl Comm {
     /// Fresh numbers for one of several disjoint parts of this communicator, of which the caller knows the first member
     /// of each group. Collective over all. Parts have no common member, and may all use the same numbers; but what
     /// members that survive each other revoke, give up and agree on is known by the number alone.
-    fn numbers_of_part(&self, firsts: Firsts, room: Room) -> Outcome<Numbers> {
-        self.agreed_numbers(room.word(), Some(firsts).filter(|_| self.rank.node().survives()))
+    fn numbers_of_part(&self, firsts: Firsts, said: i32) -> Outcome<Numbers> {
+        self.agreed_numbers(said, Some(firsts).filter(|_| self.rank.node().survives()))
     }
 
     /// Numbers for a part with these first members, or the same for all.
@@ -264,7 +270,10 @@ impl Comm {
                 (told_by(firsts[0], &ours), told_by(firsts[1], &theirs))
             }
         };
+        let is_part = firsts.is_none_or(|[first, _]| first.is_some());
         match ours[0].max(theirs[0]) {
+            // Its first member takes another group for the part, in which it is not the first, or not at all.
+            0 if is_part && ours[1].max(theirs[1]) == 0 => Err(self.refused(FAILED)),
             0 => {
                 let numbers = Numbers { number: ours[1].max(theirs[1]) as u32, local: ours[2] as u32, held: None };
                 Ok((numbers, ours[3].max(theirs[3]).cast_unsigned()))
