@@ -11,8 +11,11 @@ impl Signals {
     /// All.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// All but those of faults: a thread that blocks them is killed where a handler would have helped.
-    pub const ALL_BUT_FAULTS: Self = Self(!(1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1)));
+    /// Those of faults: a thread that blocks them is killed where a handler would have helped.
+    pub const FAULTS: Self = Self(1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1));
+
+    /// All others.
+    pub const ALL_BUT_FAULTS: Self = Self(!Self::FAULTS.0);
 
     /// Blocks these and no others, and returns what was blocked before.
     pub fn block(self) -> Self {
@@ -32,6 +35,18 @@ impl Signals {
         let mut blocked = 0;
         change(core::ptr::null(), &raw mut blocked);
         Self(blocked)
+    }
+
+    /// Lets those of faults through. Returns what was blocked before, if one of them was.
+    pub fn admit_faults() -> Option<Self> {
+        let before = Self::blocked();
+        before.has_faults().then(|| Self(before.0 & Self::ALL_BUT_FAULTS.0).block())
+    }
+
+    /// Whether one of those of faults is among them.
+    #[must_use]
+    pub const fn has_faults(self) -> bool {
+        self.0 & Self::FAULTS.0 != 0
     }
 
     /// Whether a signal is among them.
@@ -59,6 +74,11 @@ mod tests {
         assert_eq!(first, before);
         let now = Signals::blocked();
         assert!(!now.has(SIGSEGV) && !now.has(SIGBUS) && now.has(2) && now.has(15));
+        assert_eq!(Signals::admit_faults(), None);
+        Signals::ALL.block();
+        let blocked = Signals::blocked();
+        assert_eq!(Signals::admit_faults(), Some(blocked));
+        assert_eq!(Signals::blocked(), Signals(blocked.0 & !Signals::FAULTS.0));
         first.restore();
         assert_eq!(Signals::blocked(), before);
     }

@@ -26,13 +26,15 @@
 //! *The program's handler.* It may be set at any time, over ours. G1 finds that and puts a stub in front, which calls
 //! it for all other faults with the same flags. The program may install what it found there before: that is a stub too,
 //! with what was behind it. A look costs a system call, so a thread takes its last one for granted for [`TRUST_US`].
-//! *Signals.* No thread that copies blocks SIGSEGV or SIGBUS ([`Signals`](cohort_base::signals::Signals),
-//! [`SignalAction`]).
+//! *Signals.* The kernel kills a thread at a fault whose signal it blocks. Our threads and handlers block none of them
+//! ([`Signals`], [`SignalAction`]). A thread of the program's may: G1 looks at its mask too, and G3 lets them through
+//! for the time of the copy. As with handlers, what a thread has blocked since its last look is found by the next one.
 
 use crate::arch::{self as machine, SignalAction};
 use cohort_arch::frame::{Access, Frame};
 use cohort_base::clock::{ticks, ticks_of_us};
-use cohort_base::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use cohort_base::signals::Signals;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use linux_raw_sys::general as linux;
@@ -93,6 +95,8 @@ struct Slot {
     /// The part of the address space where the stack of the last holder is, and when it looked at the handler.
     place: AtomicU64,
     looked: AtomicU64,
+    /// Whether the last holder blocked signals of faults then.
+    is_blocked: AtomicBool,
 }
 
 /// What was there before a stub was put in front.
@@ -109,7 +113,13 @@ const WRITING: u32 = 1;
 const COMPLETE: u32 = 2;
 
 static TAKEN: [Slot; SLOTS] = [const {
-    Slot { taken: AtomicU32::new(0), stack: AtomicU64::new(0), place: AtomicU64::new(0), looked: AtomicU64::new(0) }
+    Slot {
+        taken: AtomicU32::new(0),
+        stack: AtomicU64::new(0),
+        place: AtomicU64::new(0),
+        looked: AtomicU64::new(0),
+        is_blocked: AtomicBool::new(false),
+    }
 }; SLOTS];
 
 static LINKS: [Link; STUBS] = [const {
@@ -141,6 +151,9 @@ pub unsafe fn guarded<R, F: FnOnce() -> R + Copy>(copy: F) -> Result<R, Fault> {
 pub unsafe fn guarded_mapping<F: FnOnce() + Copy>(copy: F) -> Result<(), Fault> {
     // At each call: they are long, and few.
     let slot = if come_first(linux::SIGBUS) { Slot::take() } else { None };
+    if let Some(slot) = slot {
+        slot.look_at_mask();
+    }
     // SAFETY: the caller's promise.
     slot.map_or(Err(Fault::Unknown), |slot| unsafe { guarded_by(slot, copy) })
 }
@@ -149,8 +162,13 @@ pub unsafe fn guarded_mapping<F: FnOnce() + Copy>(copy: F) -> Result<(), Fault> 
 /// As [`guarded`]; the slot is the caller's, and is free when this returns.
 unsafe fn guarded_by<R, F: FnOnce() -> R + Copy>(slot: &Slot, copy: F) -> Result<R, Fault> {
     let mut call = Call { copy, result: MaybeUninit::uninit() };
+    // Relaxed: the slot is the caller's.
+    let blocked = if slot.is_blocked.load(Ordering::Relaxed) { Signals::admit_faults() } else { None };
     // SAFETY: the function takes this argument; the caller's promise for what it runs.
     let kind = unsafe { arch::enter(run::<R, F>, (&raw mut call).cast(), &raw const slot.stack as *mut u64) };
+    if let Some(blocked) = blocked {
+        blocked.restore();
+    }
     slot.taken.store(0, Ordering::Release);
     match kind {
         // SAFETY: the copy has returned.
@@ -195,8 +213,14 @@ impl Slot {
             }
             slot.place.store(place, Ordering::Relaxed);
             slot.looked.store(now, Ordering::Relaxed);
+            slot.look_at_mask();
         }
         Some(slot)
+    }
+
+    /// Notes whether the calling thread, whose slot it is, blocks signals of faults.
+    fn look_at_mask(&self) {
+        self.is_blocked.store(Signals::blocked().has_faults(), Ordering::Relaxed);
     }
 
     /// The first of these that is free.

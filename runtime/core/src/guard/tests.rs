@@ -101,6 +101,31 @@ fn a_handler_of_the_program_gets_what_no_guard_waits_for() {
     forget_looks();
 }
 
+/// A thread of the program's may block what a fault needs: the kernel would kill it.
+#[test]
+fn a_copy_ends_in_a_thread_that_blocks_the_signal() {
+    let _alone = alone();
+    let (target, other) = (AtomicPtr::new(pages()), vec![7_u8; PAGES * page()]);
+    protect(target.load(Ordering::Relaxed), MprotectFlags::READ);
+    forget_looks();
+    // Other threads of this process may go on with what they do.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            Signals::ALL.block();
+            let blocked = Signals::blocked();
+            assert!(blocked.has_faults());
+            let pages = target.load(Ordering::Relaxed);
+            for _ in 0..2 {
+                assert_eq!(copy(other.as_ptr(), pages, PAGES * page()), Err(Fault::Write));
+                assert_eq!(Signals::blocked(), blocked);
+            }
+            let mut to = 0;
+            assert_eq!(copy(pages, &raw mut to, 1), Ok(()));
+            assert_eq!(Signals::blocked(), blocked);
+        });
+    });
+}
+
 #[test]
 fn a_copy_into_a_file_ends_where_the_file_does() {
     let _alone = alone();

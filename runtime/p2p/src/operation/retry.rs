@@ -11,6 +11,7 @@ use super::side::Side;
 use super::{copy_guarded, copy_range};
 use cohort_arch::page;
 use cohort_base::boot::Touched;
+use cohort_base::signals::Signals;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::Piece;
 use cohort_core::arch;
@@ -36,6 +37,19 @@ impl Retry {
 
 impl Piece for Retry {
     fn run(&self, _pieces: u32) -> u64 {
+        // Another thread of the program has the handler, perhaps: this one is not to die for it.
+        let blocked = Signals::admit_faults();
+        let bytes = self.open_and_copy();
+        if let Some(blocked) = blocked {
+            blocked.restore();
+        }
+        bytes
+    }
+}
+
+impl Retry {
+    /// Has the side's memory opened, and copies the message or hands it on. Returns the bytes copied.
+    fn open_and_copy(&self) -> u64 {
         let job = self.job.job();
         // SAFETY: the job was handed over to this rank, whose own task this is.
         unsafe {
@@ -63,9 +77,7 @@ impl Piece for Retry {
             job.status.bytes as u64
         }
     }
-}
 
-impl Retry {
     /// Accesses each page of the side's part of the message as a copy would.
     ///
     /// # Safety
