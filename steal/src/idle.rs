@@ -20,10 +20,19 @@
 //! makes a round of stealing or, when its own wait is over, passes the errand on by picking
 //! another one. Without that, a wake-up for the owner could end at a worker that leaves.
 //!
-//! The bits are Relaxed: the barriers order them, and they guard no data.
+//! # Several threads of a rank
+//! The rank's bit is for all its threads that sleep, which [`Sleepers`] counts. Each adds one before W1. At W5 it takes
+//! one off, and only the last clears the bit. Between the two a thread may have begun to sleep whose bit goes with that
+//! of the others. So the last one looks at the count again, behind its W5; if it is not 0, it sets the bit again, and
+//! as a sender may have found none meanwhile, it passes a heavy barrier and makes a round itself.
+//!
+//! Who sets or clears a bit sees what those who did so before had counted (`AcqRel`). So whoever sets the bit again
+//! finds a sleeper that has left since, or that one finds the bit. Otherwise the bits may be Relaxed: the barriers
+//! order them, and they guard no data.
 
 use cohort_base::LocalRank;
-use cohort_base::sync::atomic::{AtomicU64, Ordering};
+use cohort_base::sync::Barriers;
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const WORD_BITS: u32 = u64::BITS;
 
@@ -54,14 +63,21 @@ impl<'a> IdleSet<'a> {
     /// If the storage has no bit for `rank`; so do the other methods.
     pub fn insert(&self, rank: LocalRank) {
         let (word, bit) = self.place(rank);
-        word.fetch_or(bit, Ordering::Relaxed);
+        word.fetch_or(bit, Ordering::AcqRel);
+    }
+
+    /// Whether a rank is in the set.
+    #[must_use]
+    fn contains(&self, rank: LocalRank) -> bool {
+        let (word, bit) = self.place(rank);
+        word.load(Ordering::Relaxed) & bit != 0
     }
 
     /// Takes a rank out; `false` means that a sender has picked it meanwhile.
     #[must_use = "a picked worker owes a round of stealing, or another pick"]
     pub fn remove(&self, rank: LocalRank) -> bool {
         let (word, bit) = self.place(rank);
-        word.fetch_and(!bit, Ordering::Relaxed) & bit != 0
+        word.fetch_and(!bit, Ordering::AcqRel) & bit != 0
     }
 
     /// Picks a sleeping rank and takes it out of the set: the next one at or after `near`,
@@ -101,6 +117,50 @@ impl<'a> IdleSet<'a> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| word.load(Ordering::Relaxed) == 0)
+    }
+}
+
+/// How many threads of a rank sleep with its bit in the idle set.
+#[derive(Debug)]
+pub struct Sleepers(AtomicU32);
+
+impl Default for Sleepers {
+    fn default() -> Self {
+        Self(AtomicU32::new(0))
+    }
+}
+
+impl Sleepers {
+    /// Whether there is none.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    /// A thread of `rank` is about to sleep.
+    pub fn enter(&self, idle: &IdleSet<'_>, rank: LocalRank) {
+        // Relaxed, as the others: the bit orders them.
+        self.0.fetch_add(1, Ordering::Relaxed);
+        idle.insert(rank);
+    }
+
+    /// A thread that has entered sleeps no more. `true`: it owes a round of stealing, or another pick.
+    #[must_use = "a picked worker owes a round of stealing, or another pick"]
+    pub fn leave(&self, idle: &IdleSet<'_>, rank: LocalRank, barriers: Barriers) -> bool {
+        if self.0.fetch_sub(1, Ordering::Relaxed) > 1 {
+            return !idle.contains(rank);
+        }
+        let mut was_picked = !idle.remove(rank);
+        while self.0.load(Ordering::Relaxed) != 0 {
+            idle.insert(rank);
+            if self.0.load(Ordering::Relaxed) != 0 {
+                barriers.heavy();
+                return true;
+            }
+            // It has left, perhaps before it could find the bit.
+            was_picked |= !idle.remove(rank);
+        }
+        was_picked
     }
 }
 

@@ -339,7 +339,7 @@ fn park(
     // Another thread of the rank may change what the rank does for others meanwhile.
     let steals = rank.capabilities().steals();
     if steals {
-        node.idle().insert(rank.id());
+        rank.sleepers().enter(&node.idle(), rank.id());
     }
     let ticket = rank.park().prepare(node.barriers());
     let mut note = |claim: &mut Claim<'_>| {
@@ -377,10 +377,11 @@ fn park(
     is_picked || awake == Awake::Woken
 }
 
-/// Leaves the idle set, if the rank entered it. `true`: a sender had picked the rank to work for another one, and it
-/// has made its round of stealing.
+/// Leaves the idle set, if the thread entered it. `true`: a sender had picked the rank to work for another one, or may
+/// have missed it, and the thread has made its round of stealing.
 fn leave_idle(rank: &Rank, worker: &Worker<'_>, entered: bool) -> bool {
-    let picked = entered && !rank.node().idle().remove(rank.id());
+    let node = rank.node();
+    let picked = entered && rank.sleepers().leave(&node.idle(), rank.id(), node.barriers());
     if picked {
         // Whatever the outcome, the errand is done: nobody else was sent for it.
         let _ = rank.stealing().last_look(worker, &Thief::of(rank));

@@ -1,11 +1,12 @@
 //! The idle set, modelled by loom and tried on the spot.
 
-use super::IdleSet;
-use cohort_base::sync::atomic::AtomicU64;
+use super::{AtomicU64, IdleSet, Sleepers};
+#[cfg(not(loom))]
+use cohort_base::sync::Barriers;
 
 #[cfg(loom)]
 mod models {
-    use super::{AtomicU64, IdleSet};
+    use super::{AtomicU64, IdleSet, Sleepers};
     use crate::park::ParkSlot;
     use cohort_base::sync::Barriers;
     use loom::sync::Arc;
@@ -52,6 +53,48 @@ mod models {
         });
     }
 
+    /// Two threads of the worker sleep by one bit, and one of them leaves by itself. Whoever leaves last and is told
+    /// so does what the other one would be woken for.
+    #[test]
+    fn a_thread_that_leaves_takes_no_other_one_along() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let (node, sleepers) = (node(), Arc::new(Sleepers::default()));
+            let sender = Arc::clone(&node);
+            let sender = thread::spawn(move || {
+                sender.posted.store(1, Ordering::Release);
+                Barriers::Symmetric.light();
+                if IdleSet::new(&sender.words).pick(0).is_some() {
+                    sender.slot.wake(Barriers::Symmetric);
+                }
+            });
+            let (short, counted) = (Arc::clone(&node), Arc::clone(&sleepers));
+            let short = thread::spawn(move || {
+                let idle = IdleSet::new(&short.words);
+                counted.enter(&idle, 5);
+                let owes = counted.leave(&idle, 5, Barriers::Symmetric);
+                if owes && short.posted.load(Ordering::Acquire) != 0 {
+                    short.slot.wake(Barriers::Symmetric);
+                }
+            });
+            let idle = IdleSet::new(&node.words);
+            while node.posted.load(Ordering::Acquire) == 0 {
+                sleepers.enter(&idle, 5);
+                let ticket = node.slot.prepare(Barriers::Symmetric);
+                if node.posted.load(Ordering::Acquire) == 0 {
+                    node.slot.sleep(ticket, None);
+                } else {
+                    node.slot.cancel(ticket);
+                }
+                let _ = sleepers.leave(&idle, 5, Barriers::Symmetric);
+            }
+            sender.join().unwrap();
+            short.join().unwrap();
+            assert!(idle.is_empty());
+        });
+    }
+
     #[test]
     fn two_senders_never_pick_the_same_worker() {
         loom::model(|| {
@@ -70,7 +113,7 @@ mod models {
 
 #[cfg(not(loom))]
 mod plain {
-    use super::{AtomicU64, IdleSet};
+    use super::{AtomicU64, Barriers, IdleSet, Sleepers};
 
     #[test]
     fn the_next_sleeper_around_the_end_is_picked() {
@@ -104,6 +147,23 @@ mod plain {
         idle.insert(7);
         assert_eq!(idle.pick(0), Some(7));
         assert!(!idle.remove(7));
+    }
+
+    #[test]
+    fn the_last_thread_of_a_rank_takes_it_out() {
+        let words = [AtomicU64::new(0)];
+        let (idle, sleepers) = (IdleSet::new(&words), Sleepers::default());
+        let leave = || sleepers.leave(&idle, 7, Barriers::Symmetric);
+        sleepers.enter(&idle, 7);
+        sleepers.enter(&idle, 7);
+        assert!(!leave());
+        assert_eq!(idle.pick(0), Some(7));
+        assert!(leave());
+        sleepers.enter(&idle, 7);
+        sleepers.enter(&idle, 7);
+        assert!(!leave());
+        assert!(!leave());
+        assert!(idle.is_empty());
     }
 
     #[test]

@@ -30,6 +30,7 @@ use cohort_fabric::Transport;
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
+use cohort_steal::idle::Sleepers;
 use cohort_steal::park::ParkSlot;
 use cohort_steal::policy::Worker;
 use cohort_steal::stats::Counters;
@@ -122,6 +123,7 @@ pub struct Rank {
     last_fruitless: AtomicU64,
     /// When it looks at the memory that the program has freed.
     spare: Spare,
+    sleepers: Sleepers,
     /// The rank's policies, and what they need.
     policies: Policies,
     /// Where the rank's events are noted, if anywhere: a ring that stays, or NULL.

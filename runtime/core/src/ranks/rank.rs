@@ -18,6 +18,7 @@ use cohort_base::trace::{Event, EventKind, Ring};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
+use cohort_steal::idle::Sleepers;
 use cohort_steal::park::ParkSlot;
 use cohort_steal::policy::{Capabilities, Policy, Worker, policy};
 use cohort_steal::stats::Counters;
@@ -89,6 +90,7 @@ impl Rank {
             counters: Counters::new(hits),
             last_fruitless: AtomicU64::new(0),
             spare: Spare::default(),
+            sleepers: Sleepers::default(),
             policies: Policies::new(node.settings().progress),
             trace: AtomicPtr::new(boot.trace.cast_mut()),
             heap: Heap::new(),
@@ -183,6 +185,11 @@ impl Rank {
     #[must_use]
     pub fn waits(&self) -> &Waits {
         &self.waits
+    }
+
+    /// Its threads that sleep and would work for others.
+    pub(crate) fn sleepers(&self) -> &Sleepers {
+        &self.sleepers
     }
 
     /// How the rank's threads share it.

@@ -40,6 +40,7 @@ fn is_unused(claim: &mut Claim<'_>) -> bool {
     let rank = claim.rank();
     let (parked, _) = rank.park.parked();
     parked == 0
+        && rank.sleepers.are_none()
         && rank.waits.is_nobody_there()
         && !rank.pending_events.has_users()
         && rank.policies.try_lock().is_some()
