@@ -281,6 +281,8 @@ pub(crate) struct AwayReceiver {
     /// Receives of this round that were posted, and whether it waits for more. Under the claim.
     posted: Cell<u32>,
     waits: Cell<bool>,
+    /// The program has given it back, while a message was on its way into it. It is in the list until that has come.
+    is_given_back: Cell<bool>,
     links: Links<Self>,
 }
 
@@ -330,21 +332,54 @@ impl AwayReceiver {
         }
         true
     }
+
+    /// Whether a message may be written to it: its introduction, or partitions of this round.
+    fn is_in_use(&self) -> bool {
+        let is_on_its_way = |message: &RequestRef| !message.is_complete();
+        self.introduction.get().is_some_and(is_on_its_way)
+            || self.parts().iter().any(|part| part.message.look(is_on_its_way) == Some(true))
+    }
+
+    /// Frees one that was given back.
+    fn free(this: RecordRef<Self>, claim: &mut Claim<'_>) {
+        debug_assert!(!this.is_in_use());
+        for part in this.parts() {
+            part.message.forget(claim);
+        }
+        // SAFETY: the owner has given it back, and no message uses it any more.
+        let mut receiver = unsafe { this.into_value(claim) };
+        if let Some(introduction) = receiver.introduction.take() {
+            introduction.release(claim);
+        }
+    }
 }
 
-/// Posts what can be posted of rounds that wait for it. By a task of the claimed rank's own process. Says whether
-/// anything was.
+/// Posts what can be posted of rounds that wait for it, and frees what was given back and is over. By a task of the
+/// claimed rank's own process. Says whether anything was.
 pub(crate) fn go_on(claim: &mut Claim<'_>) -> bool {
     let mut moved = false;
     let mut next = claim.of::<Partitioned>().away.first();
     while let Some(receiver) = next {
         next = claim.of::<Partitioned>().away.next(receiver);
-        if receiver.post(claim) {
+        if receiver.is_given_back.get() {
+            if !receiver.is_in_use() {
+                leave(claim, receiver);
+                AwayReceiver::free(receiver, claim);
+                moved = true;
+            }
+        } else if receiver.post(claim) {
             leave(claim, receiver);
             moved = true;
         }
     }
     moved
+}
+
+/// Puts a receive into the claimed rank's list, in which it is not.
+fn enter(claim: &mut Claim<'_>, receiver: RecordRef<AwayReceiver>) {
+    receiver.waits.set(true);
+    claim.of::<Partitioned>().away.push(receiver);
+    claim.expect_more(TaskKind::Net);
 }
 
 /// Takes a receive out of the claimed rank's list, in which it is.
@@ -389,6 +424,7 @@ impl AwayReceive {
             is_known: AtomicBool::new(false),
             posted: Cell::new(0),
             waits: Cell::new(false),
+            is_given_back: Cell::new(false),
             links: Links::none(),
         };
         let length = size_of::<Introduction>() as u64;
@@ -421,9 +457,7 @@ impl AwayReceive {
         }
         receiver.posted.set(0);
         if !receiver.post(claim) {
-            receiver.waits.set(true);
-            claim.of::<Partitioned>().away.push(self.0);
-            claim.expect_more(TaskKind::Net);
+            enter(claim, self.0);
         }
     }
 
@@ -474,7 +508,7 @@ impl AwayReceive {
         Status::delivered(envelope, bytes, receiver.data.all().bytes())
     }
 
-    /// Gives the receive back.
+    /// Gives the receive back. If a message is on its way into it, it stays until that has come.
     pub fn release(self, claim: &mut Claim<'_>) {
         let receiver = self.receiver();
         if receiver.waits.get() {
@@ -483,13 +517,11 @@ impl AwayReceive {
         if let Some(introduction) = receiver.introduction.get() {
             introduction.cancel(claim);
         }
-        for part in receiver.parts() {
-            part.message.forget(claim);
-        }
-        // SAFETY: the owner gives it back, and no message uses it any more.
-        let mut receiver = unsafe { self.0.into_value(claim) };
-        if let Some(introduction) = receiver.introduction.take() {
-            introduction.release(claim);
+        if receiver.is_in_use() {
+            receiver.is_given_back.set(true);
+            enter(claim, self.0);
+        } else {
+            AwayReceiver::free(self.0, claim);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Short messages that no receive has taken: how many are kept, and which sends wait.
 
 use super::*;
-use crate::{improbe, imrecv, probe};
+use crate::partitioned::{AwayReceive, AwaySend, Partitions};
+use crate::{improbe, imrecv, iprobe, probe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::vec;
 
@@ -115,6 +116,57 @@ fn what_came_early_is_received_probed_and_cut_like_any_message() {
             };
             beyond_the_window(options, send, receive);
         }
+    }
+}
+
+/// One byte, as partitioned operations have it.
+fn partition(byte: &mut u8) -> Partitions {
+    // SAFETY: the test's own memory; nothing is started.
+    unsafe { Partitions::new(Buffer::of_bytes(byte, 1).to_owned(), 1) }
+}
+
+/// A partitioned receive that is freed while its introduction is on its way is there until that has come.
+#[test]
+fn a_partitioned_receive_that_is_freed_keeps_room_for_its_introduction() {
+    const TAG: i32 = 5;
+    const INTRODUCTIONS: u32 = CONTEXT | 1 << 31;
+    for options in networks() {
+        let send = |rank: &Rank| {
+            let envelope = Envelope { context: CONTEXT, source: 0, tag: TAG };
+            let claim = &mut rank.enter();
+            let sent = AwaySend::new(claim, partition(&mut 0), rank.node().peer(1), envelope);
+            sent.expect("memory").release(claim);
+        };
+        let receive = |rank: &Rank| {
+            // It was offered, as the window is full.
+            while iprobe(&mut rank.enter(), from(rank, 0), INTRODUCTIONS, Tag::Is(TAG)).is_none() {
+                wait::progress(owner(rank));
+            }
+            let sizes = || (64..512).step_by(16);
+            let blocks: Vec<_> = {
+                let claim = &mut rank.enter();
+                let receive = AwayReceive::new(claim, partition(&mut 0), from(rank, 0), CONTEXT, TAG);
+                receive.expect("memory").release(claim);
+                // What was freed is for others now.
+                sizes().map(|size| claim.alloc(size).expect("memory")).collect()
+            };
+            for (block, size) in blocks.iter().zip(sizes()) {
+                // SAFETY: a fresh block of this size.
+                unsafe { block.as_ptr().write_bytes(0xab, size) };
+            }
+            drain(rank, FILL);
+            for _ in 0..1000 {
+                wait::progress(owner(rank));
+            }
+            for (block, size) in blocks.into_iter().zip(sizes()) {
+                // SAFETY: as above; nobody uses it any more.
+                unsafe {
+                    assert!(core::slice::from_raw_parts(block.as_ptr(), size).iter().all(|&byte| byte == 0xab));
+                    rank.enter().free_local(block);
+                }
+            }
+        };
+        beyond_the_window(options, send, receive);
     }
 }
 
