@@ -9,7 +9,7 @@ use crate::operation::{CopyJob, JobRef, Operation};
 use crate::state::leave_offers;
 
 use crate::protocol::{self, Payload};
-use crate::ring::{Front, Outlet, PayloadKind};
+use crate::ring::{CELLS, Front, Outlet, PayloadKind};
 use crate::state::unpost_receive;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::Turn;
@@ -123,7 +123,7 @@ fn store(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Result<(), NoRoom> {
     Ok(())
 }
 
-/// Takes messages of one sender, or of all, out of the rings until `enough`.
+/// Takes the messages of one sender, or of all, that are there out of the rings until `enough`.
 pub fn pull(claim: &mut Claim<'_>, from: Option<Peer>, mut enough: impl FnMut(&mut Claim<'_>) -> bool) {
     let rank = claim.rank();
     if let Some(peer) = from {
@@ -145,19 +145,24 @@ pub fn pull(claim: &mut Claim<'_>, from: Option<Peer>, mut enough: impl FnMut(&m
     }
 }
 
-/// [`pull`] for one ring; `true` when it was enough.
+/// [`pull`] for one ring; `true` when it was enough. It takes what is there now at the most: a sender that goes on may
+/// be faster than messages are stored.
 fn pull_ring(
     claim: &mut Claim<'_>,
     sender: LocalRank,
     outlet: &Outlet<'_>,
     enough: &mut impl FnMut(&mut Claim<'_>) -> bool,
 ) -> bool {
+    let end = outlet.taken() + CELLS;
     while let Some(front) = outlet.front() {
         if accept(claim, sender, front).is_err() {
             return false;
         }
         if enough(claim) {
             return true;
+        }
+        if outlet.taken() >= end {
+            return false;
         }
     }
     false
@@ -278,3 +283,6 @@ fn job_of_offers(claim: &mut Claim<'_>) -> Option<JobRef> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

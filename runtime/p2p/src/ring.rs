@@ -47,9 +47,9 @@ use pairs::{FOLLOWS, HALF, PairPlace};
 
 /// Cells of a ring.
 #[cfg(not(loom))]
-const CELLS: u64 = 64;
+pub(crate) const CELLS: u64 = 64;
 #[cfg(loom)]
-const CELLS: u64 = 4;
+pub(crate) const CELLS: u64 = 4;
 
 /// Cells that the consumer frees at once.
 #[cfg(not(loom))]
@@ -421,6 +421,12 @@ impl<'ring> Outlet<'ring> {
     fn set_behind(&self, is_behind: bool) {
         // SAFETY: as for `head`.
         self.0.consumer.is_behind.with_mut(|it| unsafe { *it = is_behind });
+    }
+
+    /// How many cells were taken out.
+    #[inline]
+    pub(crate) fn taken(&self) -> u64 {
+        self.head()
     }
 
     /// Whether no message is there yet.
