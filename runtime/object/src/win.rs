@@ -437,11 +437,12 @@ impl Spacing {
         Self { is_apart: word & 1 != 0, align: 1 << (word >> 1) }
     }
 
-    /// What all members use when these are their offers: parts apart if one asks for that, and the largest alignment.
+    /// What all members use when these are their offers: parts apart if all ask for that, as a member that does not may
+    /// rely on parts that follow each other (MPI-4.1 section 12.2.3), and the largest alignment.
     fn of_all(offers: &[Words]) -> Self {
         let all = offers.iter().map(|words| Offer::of(words).spacing);
-        all.fold(Self { is_apart: false, align: 1 }, |all, one| Self {
-            is_apart: all.is_apart || one.is_apart,
+        all.fold(Self { is_apart: true, align: 1 }, |all, one| Self {
+            is_apart: all.is_apart && one.is_apart,
             align: all.align.max(one.align),
         })
     }

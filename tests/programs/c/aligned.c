@@ -66,10 +66,11 @@ static void windows(MPI_Info info, MPI_Info apart, long align) {
     use(here, win, part);
 }
 
-// One member alone has a hint: all of them have the same idea of where the parts are, and each of its own part.
-static void one_asks(MPI_Info info, int who, long align, int apart) {
+// One member alone has a hint: all of them have the same idea of where the parts are, and each of its own part. The
+// alignment holds for the first part, and gaps there are none.
+static void one_asks(MPI_Info info, int who, long align) {
     int me, members, unit;
-    char *part, *first, *place;
+    char *part, *first, *place, *behind;
     MPI_Aint bytes;
     MPI_Win win;
     MPI_Comm_rank(here, &me);
@@ -77,7 +78,7 @@ static void one_asks(MPI_Info info, int who, long align, int apart) {
     MPI_Win_allocate_shared(bytes_of(me), 1, me == who % members ? info : MPI_INFO_NULL, here, &part, &win);
     MPI_Win_shared_query(win, 0, &bytes, &unit, &first);
     check_place(first, align);
-    if (apart) check_place(part, align);
+    behind = first;
     for (int member = 0; member < members; member++) {
         long offset[2];
         MPI_Win_shared_query(win, member, &bytes, &unit, &place);
@@ -87,6 +88,9 @@ static void one_asks(MPI_Info info, int who, long align, int apart) {
         CHECK_EQ(offset[0], -offset[1]);
         CHECK_EQ(offset[0], place - first);
         if (member == me) CHECK(place == part);
+        // The others have not allowed gaps.
+        if (members > 1) CHECK(place == behind);
+        behind = place + bytes;
     }
     use(here, win, part);
 }
@@ -128,8 +132,8 @@ int main(int argc, char **argv) {
         blocks(info, align);
         windows(info, apart, align);
         for (int who = 0; who < 2; who++) {
-            one_asks(info, who, align, 0);
-            one_asks(apart, who, align, 1);
+            one_asks(info, who, align);
+            one_asks(apart, who, align);
         }
         MPI_Info_free(&info);
         MPI_Info_free(&apart);
