@@ -35,6 +35,7 @@
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_base::sync::{Barriers, CacheLine, futex, pause};
 use core::marker::PhantomData;
+use core::time::Duration;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -129,6 +130,22 @@ impl ClaimWord {
         }
         // Relaxed: the count guards nothing.
         waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Takes the claim for ever, for an owner that ends. If its holder has not given it back within the limit, as the
+    /// caller itself would not, nobody takes it any more who only tries for it.
+    pub fn retire(&self, limit: Duration) {
+        const LOOKS: u32 = 16;
+        let Words { held, waiters } = &*self.words;
+        // As one that waits for ever. Relaxed: as in `claim_contended`.
+        waiters.fetch_add(1, Ordering::Relaxed);
+        self.barriers.heavy();
+        for _ in 0..LOOKS {
+            if self.take() {
+                return;
+            }
+            futex::wait(held, HELD, Some(limit / LOOKS));
+        }
     }
 
     /// Gives the claim back and wakes an owner that waits for it.

@@ -7,6 +7,10 @@ use cohort_base::spawn::WorldBoot;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::text::say;
 use cohort_base::{LocalRank, Peer};
+use core::time::Duration;
+
+/// How long a rank that ends waits for whoever acts for it.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Ends the calling rank, and with it the job, with this exit code (`MPI_Abort`); `text` goes to the report descriptor
 /// when it is not empty. Of a spawned world that is connected with nobody any more it ends the ranks only, as
@@ -105,8 +109,9 @@ pub(crate) fn leave_if_told(rank: &Rank) {
 
 #[cold]
 fn depart(rank: &Rank, code: i32) -> ! {
-    // Thieves find the claim taken for ever: nothing of this rank is to be moved on.
-    core::mem::forget(rank.enter());
+    // Thieves find the claim taken for ever: nothing of this rank is to be moved on. Whoever ends a rank for want of
+    // memory may hold the claim already.
+    rank.retire_claim(LAST_WAIT);
     rank.mark_done();
     rank.boot().last_words.call();
     arch::exit_group(code)

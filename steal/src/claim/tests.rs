@@ -94,6 +94,7 @@ mod plain {
     use cohort_base::sync::Barriers;
     use core::cell::UnsafeCell;
     use core::sync::atomic::Ordering;
+    use core::time::Duration;
     use std::sync::Barrier;
     use std::thread;
 
@@ -125,6 +126,20 @@ mod plain {
             assert!(owner.join().unwrap());
         });
         assert!(!claim.is_held());
+    }
+
+    /// Whoever ends its rank may hold the claim, or another one may, who gives it back some time.
+    #[test]
+    fn a_claim_that_retires_is_nobodys_any_more() {
+        let limit = Duration::from_millis(1);
+        let claim = ClaimWord::new(Barriers::Symmetric);
+        claim.retire(limit);
+        assert!(!claim.try_claim());
+        let claim = ClaimWord::new(Barriers::Symmetric);
+        let held = claim.try_guard().unwrap();
+        claim.retire(limit);
+        drop(held);
+        assert!(!claim.try_claim());
     }
 
     #[test]

@@ -28,6 +28,7 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::fmt;
 use core::ptr::null_mut;
+use core::time::Duration;
 
 /// The core's tables of ranks.
 pub(crate) struct Tables {
@@ -203,6 +204,11 @@ impl Rank {
     pub fn try_steal(&self, caller: LocalRank) -> Option<Claim<'_>> {
         let taken = self.word.try_claim();
         taken.then(|| Claim::of_taken(self, caller, false))
+    }
+
+    /// Takes the claim for ever, or has it reserved for ever if its holder keeps it for longer.
+    pub(crate) fn retire_claim(&self, limit: Duration) {
+        self.word.retire(limit);
     }
 
     /// Ends a claim.
