@@ -6,7 +6,7 @@
 
 use cohort_core::EngineError;
 use cohort_datatype::op::{self, Kernel, Op};
-use cohort_datatype::{Buffer, Type, copy};
+use cohort_datatype::{Buffer, Type, copy, visit};
 use core::ops::Range;
 
 /// Bytes that a fold works on at a time, so that the accumulator stays in the first-level cache.
@@ -144,6 +144,12 @@ impl<'a> Folder<'a> {
         self.kernel.is_none()
     }
 
+    /// Where the data of an element lies, as a number, for a user's operation; it is told the type of the member that
+    /// calls it.
+    pub(crate) fn layout(&self) -> u64 {
+        if self.calls_user() { layout_of(self.datatype) } else { 0 }
+    }
+
     /// Elements of at most so many bytes, but at least one; a user's operation takes all at once.
     pub(crate) fn piece(&self, bytes: u64) -> u64 {
         match self.kernel {
@@ -215,6 +221,27 @@ impl<'a> Folder<'a> {
     pub(crate) fn bytes_of(&self, count: u64) -> u64 {
         self.datatype.size() as u64 * count
     }
+}
+
+/// A number that differs, most likely, where elements of two types lie differently.
+#[inline(never)]
+pub(crate) fn layout_of(datatype: &Type) -> u64 {
+    const SOMEWHERE: usize = 1 << 40;
+    let step = |sum: u64, number: u64| (sum ^ number).wrapping_mul(0x100_0000_01b3);
+    let run = |sum, from: usize, to: usize| step(step(sum, from as u64), to as u64);
+    let mut sum = step(0xcbf2_9ce4_8422_2325, datatype.extent().cast_unsigned());
+    // SAFETY: nobody uses this memory.
+    let element = unsafe { Buffer::new(core::ptr::without_provenance_mut(SOMEWHERE), 1, datatype) };
+    // Types that are made in different ways may have runs that are cut in different places.
+    let (mut start, mut end) = (SOMEWHERE, SOMEWHERE);
+    visit(element, 0, u64::MAX, |memory, length| {
+        if memory.addr() != end {
+            sum = run(sum, start, end);
+            start = memory.addr();
+        }
+        end = memory.addr() + length;
+    });
+    run(sum, start, end)
 }
 
 /// The elements that member `me` of `size` works on when all share `count`.

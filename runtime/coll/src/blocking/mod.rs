@@ -6,7 +6,8 @@
 //! in the same order. In-place is `None` for the buffer that MPI says is `MPI_IN_PLACE`.
 //! Groups of one member only move data. A member that returns an error about its
 //! arguments has not taken part, which leaves the others waiting, as in any MPI;
-//! [`EngineError::Truncated`](cohort_core::EngineError::Truncated) alone is reported after taking part.
+//! [`EngineError::Truncated`](cohort_core::EngineError::Truncated), and layouts that differ, are reported after taking
+//! part.
 
 mod calls;
 mod choice;

@@ -3,6 +3,7 @@
 use super::round::{Finish, Posted, Record, Round};
 use crate::args::Reduction;
 use crate::args::small::copy_small;
+use crate::compare;
 use crate::fold::{Folder, Runner};
 use crate::members::{INLINE, LocalGroup};
 use crate::memory::{Scratch, reserve};
@@ -18,6 +19,8 @@ pub(crate) struct Addresses {
     pub(crate) output: *mut u8,
     /// Length of the operand.
     pub(crate) bytes: u64,
+    /// [`Folder::layout`] of its elements.
+    layout: u64,
 }
 
 // SAFETY: no other record has this number.
@@ -201,11 +204,20 @@ fn check_sizes(round: &Round<'_>) -> Result<(), EngineError> {
     Ok(())
 }
 
+/// Looks whether the elements of all lie alike: whoever folds them takes them for its own. All members find the same.
+///
+/// # Errors
+/// [`EngineError::Disagreement`].
+fn check_layouts(all: &[Addresses]) -> Result<(), EngineError> {
+    let other = all.iter().position(|it| it.layout != all[0].layout);
+    other.map_or(Ok(()), |other| Err(EngineError::Disagreement(compare::differ_in_layout([0, other as u32]))))
+}
+
 /// Exchanges addresses: posts the caller's, of its operand and of `output`, and has it work on blocks of the elements
 /// `range` of all members' memory, which stays until everybody has come to the end.
 ///
 /// # Errors
-/// No memory, before anything is posted; those of [`check_sizes`], after taking part.
+/// No memory, before anything is posted; those of [`check_sizes`] and [`check_layouts`], after taking part.
 pub(crate) fn in_blocks(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
@@ -213,16 +225,17 @@ pub(crate) fn in_blocks(
     range: Range<u64>,
     mut work: impl FnMut(&[Addresses], Range<u64>),
 ) -> Result<(), EngineError> {
-    let own = Addresses { operand: call.operand().base(), output, bytes: folder.bytes_of(call.count()) };
+    let (operand, bytes) = (call.operand().base(), folder.bytes_of(call.count()));
+    let own = Addresses { operand, output, bytes, layout: folder.layout() };
     let mut all = reserve(group.size())?;
     let round = Round::begin(group);
     round.post_address(&own);
     round.exchange();
-    let agreed = check_sizes(&round);
+    let agreed = check_sizes(&round).and_then(|()| {
+        (0..group.size()).for_each(|member| all.push(*round.record::<Addresses>(member)));
+        check_layouts(&all)
+    });
     if agreed.is_ok() {
-        for member in 0..group.size() {
-            all.push(*round.record::<Addresses>(member));
-        }
         folder.blocks(range).for_each(|block| work(&all, block));
     }
     round.finish(Finish::Everyone);

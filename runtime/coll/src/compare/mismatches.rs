@@ -27,6 +27,12 @@ pub(super) fn keep_kinds([one, other]: [u32; 2], kinds: [u8; 2]) -> u32 {
     keep_words(Words::of(words))
 }
 
+/// The same for two members whose elements lie differently in memory, in a reduction with an operation of the program.
+pub(super) fn keep_layouts([one, other]: [u32; 2]) -> u32 {
+    let what = "an operation of the program gets elements of one type, and theirs lie differently in memory";
+    keep_words(Words::of(format_args!("rank {one} and rank {other}: {what}")))
+}
+
 fn keep_words(words: Words) -> u32 {
     FOUND.with(|found| {
         let known = found.iter().position(|it| it.as_str() == words.as_str());

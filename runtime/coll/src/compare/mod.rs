@@ -68,6 +68,13 @@ pub(crate) fn differ(members: [u32; 2], kinds: [u8; 2]) -> u32 {
     mismatches::keep_kinds(members, kinds)
 }
 
+/// Keeps words for two members whose elements an operation of the program cannot take together; their number, which is
+/// not 0.
+#[cold]
+pub(crate) fn differ_in_layout(members: [u32; 2]) -> u32 {
+    mismatches::keep_layouts(members)
+}
+
 /// What member `me` of several nodes says with a call, for the others.
 pub(crate) fn said(call: &Call<'_>, form: Form, me: u32) -> [i32; WORDS] {
     let said = Summary::of(call, form, me);

@@ -6,6 +6,7 @@
 
 use crate::args::{Blocks, Call, Layout};
 use crate::compare;
+use crate::fold::layout_of;
 use crate::pool::{Part, Plan, Weight};
 use cohort_base::sync::atomic::Ordering;
 use cohort_datatype::op::Op;
@@ -108,6 +109,9 @@ pub(super) fn make(parts: &[Part]) -> (Plan, u64) {
                 Some(count) => plan.elements = count,
                 None => return (plan, 0),
             }
+            if plan.calls_user && !lie_alike(parts) {
+                return (plan, 0);
+            }
             2 * members * bytes
         }
     };
@@ -137,6 +141,21 @@ fn most_sources(parts: &[Part]) -> u64 {
         _ => 0,
     });
     counts.max().unwrap_or(0)
+}
+
+/// Whether the elements of all lie alike, as whoever calls a user's operation takes them for its own. If not, all
+/// members are to hear of it.
+#[cold]
+fn lie_alike(parts: &[Part]) -> bool {
+    let layout = |part: &Part| part.call.reduction().map(|it| layout_of(it.datatype()));
+    let first = layout(&parts[0]);
+    let Some(other) = parts.iter().position(|part| layout(part) != first) else {
+        return true;
+    };
+    let number = compare::differ_in_layout([0, other as u32]);
+    // Relaxed: published by the end of the operation.
+    parts.iter().for_each(|part| part.disagreement.store(number, Ordering::Relaxed));
+    false
 }
 
 /// The elements that every member of a reducing operation has: equally long operands may still be of different types.

@@ -5,7 +5,7 @@ use super::on_ranks;
 use crate::{Group, Reduction, Scan, allreduce, reduce, reduce_scatter, scan};
 use cohort_core::EngineError;
 use cohort_datatype::op::{Op, PredefinedOp, UserOp};
-use cohort_datatype::{Buffer, Type, TypeRef, pack, unpack};
+use cohort_datatype::{Buffer, CountForm, Type, TypeRef, indexed, pack, resized, unpack};
 use std::vec;
 use std::vec::Vec;
 
@@ -188,6 +188,41 @@ fn user_operations_in_rank_order_on_any_layout() {
             }
         });
     }
+}
+
+/// A user's operation is told one type, so that the elements of all members are to lie as it says. How the type was
+/// made makes no difference.
+#[test]
+fn a_user_operation_on_elements_that_lie_differently_is_refused() {
+    on_ranks(3, |group| {
+        let me = group.me as usize;
+        let [dense, strided, padded] = int_layouts(2);
+        let form = CountForm::Int;
+        let apart = indexed(&[1, 1], &[0, 3], &int(), form).expect("small");
+        let strided_too = resized(&apart, 0, strided.extent(), form).expect("small");
+        assert_eq!(strided.true_extent(), strided_too.true_extent());
+        let equal = [&strided, &strided_too, &strided];
+        let unlike = [[&dense, &dense, &strided], [&padded, &dense, &dense]];
+        for (types, is_well) in [(equal, true), (unlike[0], false), (unlike[1], false)] {
+            let (datatype, count) = (types[me], 5000);
+            let ints: Vec<_> = (0..count as usize).flat_map(|at| map(me, at)).collect();
+            let mut input = Ints::filled(datatype, count, &ints);
+            let mut output = Ints::empty(datatype, count);
+            let call = Reduction {
+                input: Some(input.base()),
+                // SAFETY: the test's own memory, which stays until the operation is over.
+                result: unsafe { Buffer::new(output.base(), count, datatype) },
+                op: Op::User(&Compose),
+            };
+            let found = [allreduce(group, &call), scan(group, &call, Scan::Inclusive)];
+            match is_well {
+                true => assert_eq!(found, [Ok(()), Ok(())]),
+                // Between nodes elements are packed.
+                false if group.rank().node().size() < 3 => {}
+                false => assert!(found.iter().all(|it| matches!(it, Err(EngineError::Disagreement(_)))), "{found:?}"),
+            }
+        }
+    });
 }
 
 #[test]

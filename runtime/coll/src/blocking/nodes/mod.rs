@@ -84,10 +84,15 @@ fn run_led(
     let Led { before, among, after } = write_led(endpoint(group), hierarchy, call, folder, &shares)?;
     let here = group.local(hierarchy);
     let outcome = before.map_or(Ok(()), |call| local::run_any(&here, &call));
-    // Members that disagree about a length have folded nothing, and go on: others wait for them.
-    if !matches!(outcome, Ok(()) | Err(EngineError::Truncated { .. })) {
+    if !goes_on(outcome) {
         return outcome;
     }
     let outcome = outcome.and(among.as_ref().map_or(Ok(()), |schedule| run_schedule(group.owner, schedule)));
     outcome.and(after.map_or(Ok(()), |call| local::run_any(&here, &call)))
+}
+
+/// Whether a member goes on with the other nodes, which wait for it. Members that disagree about a length or a layout
+/// have folded nothing, but have taken part.
+fn goes_on(outcome: Result<(), EngineError>) -> bool {
+    matches!(outcome, Ok(()) | Err(EngineError::Truncated { .. } | EngineError::Disagreement(_)))
 }

@@ -4,6 +4,7 @@
 //! of all nodes scan that, and what comes before a node is folded into the prefix of each of its members. Only where
 //! nodes have consecutive members, and where operands may be grouped by node.
 
+use super::goes_on;
 use crate::args::{Call, Reduction, Scan};
 use crate::blocking::local;
 use crate::blocking::schedule::{builder, run};
@@ -36,8 +37,7 @@ pub(super) fn scan(
         copy_whole(total, call.operand())?;
     }
     let outcome = local::run_any(&here, &Call::Scan { reduction: *call, kind });
-    // Members that disagree about the length go on: others wait for them.
-    if !matches!(outcome, Ok(()) | Err(EngineError::Truncated { .. })) {
+    if !goes_on(outcome) {
         return outcome;
     }
     let outcome = match is_last {
