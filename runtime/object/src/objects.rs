@@ -455,22 +455,14 @@ impl Objects {
     /// # Errors
     /// `MPI_ERR_OTHER` when another thread has taken the last index.
     pub fn add_comm(&self, comm: Box<Comm>) -> Outcome<u32> {
-        let is_link = comm.reaches_beyond();
-        if is_link {
-            comm.use_lines(true);
-        }
+        comm.link(true);
         let index = self.comms.try_insert(&mut self.rank.enter(), comm);
         let index = index.map_err(|comm| {
-            if is_link {
-                comm.use_lines(false);
-            }
+            comm.link(false);
             comm.release();
             Error::from(neutral::ERR_OTHER)
         })?;
         self.comm_count.fetch_add(1, Ordering::Relaxed);
-        if is_link {
-            self.rank.node().link(self.rank, true);
-        }
         Ok(dynamic(HandleKind::Comm, index))
     }
 

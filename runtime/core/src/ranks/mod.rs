@@ -5,6 +5,7 @@
 pub mod claim;
 pub mod failures;
 pub mod hooks;
+mod links;
 pub mod node;
 pub mod owner;
 pub mod rank;
@@ -39,6 +40,7 @@ use core::ffi::c_void;
 use core::fmt;
 use core::marker::PhantomData;
 use failures::Failures;
+use links::Links;
 use spare::Spare;
 use waits::Waits;
 
@@ -70,6 +72,8 @@ pub struct Node {
     bridge: AtomicPtr<Bridge>,
     /// Ranks that wait at ports.
     at_ports: AtomicU32,
+    /// Which worlds communicators join.
+    links: Links,
     failures: Failures,
     /// Whether there is anything to reach beyond the node.
     has_network: AtomicBool,

@@ -2,6 +2,7 @@
 
 pub use super::Node;
 use super::failures::{self, Failures};
+use super::links::Links;
 use super::{FirstWorld, Rank, hooks, rank};
 use crate::memory::{Cursor, Plan, Room, SLOTS, Table};
 pub use crate::peers::Identity;
@@ -95,6 +96,7 @@ impl Node {
                 bridge: AtomicPtr::new(core::ptr::null_mut()),
                 has_network: AtomicBool::new(network.is_some()),
                 at_ports: AtomicU32::new(0),
+                links: Links::new(boot, |count| core::slice::from_raw_parts(memory.links.take(count), count)),
                 failures: memory.failures.failures(),
                 rest: UnsafeCell::new(None),
                 rooms: [const { Room::empty() }; SLOTS],
@@ -180,60 +182,6 @@ impl Node {
         self.size.store(ranks, Ordering::Release);
         // They look at more victims from now on.
         (0..ranks).for_each(|id| self.rank(id).forget_worker());
-    }
-
-    /// Counts one more rank that has come to its end; the last one wakes all who wait for that.
-    pub(crate) fn count_done(&self, of: &Rank) {
-        // Release: what the rank did before is seen by those who see everyone counted; acquire in
-        // `all_done`.
-        let (done, _, size) = self.world_of(of);
-        let is_last_there = done.fetch_add(1, Ordering::AcqRel) + 1 == size;
-        let is_last = self.done.fetch_add(1, Ordering::AcqRel) + 1 == self.size();
-        if is_last_there || is_last {
-            self.wake_all();
-        }
-    }
-
-    /// Counts one rank less that has come to its end.
-    pub(crate) fn count_back(&self, of: &Rank) {
-        let (done, _, _) = self.world_of(of);
-        done.fetch_sub(1, Ordering::AcqRel);
-        self.done.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    fn wake_all(&self) {
-        (0..self.size()).for_each(|index| {
-            self.rank(index).wake();
-        });
-    }
-
-    /// How many ranks of a rank's world have come to their end, how many of its communicators reach beyond it, and its
-    /// size on this node.
-    fn world_of(&self, rank: &Rank) -> (&AtomicU32, &AtomicU32, u32) {
-        match rank.world() {
-            Some(world) => (&world.done, &world.links, world.size),
-            None => (&self.first_world.done, &self.first_world.links, self.boot.node_ranks),
-        }
-    }
-
-    /// Whether every rank of the node has come to its end that a rank is connected with (MPI-5.0, 11.10.4): those of
-    /// its world, and of all if a communicator of its world reaches beyond that.
-    pub(crate) fn all_done(&self, rank: &Rank) -> bool {
-        let (done, links, size) = self.world_of(rank);
-        let is_apart = links.load(Ordering::Acquire) == 0;
-        is_apart && done.load(Ordering::Acquire) == size || self.done.load(Ordering::Acquire) == self.size()
-    }
-
-    /// A rank has one more communicator that reaches beyond its world, or one less.
-    pub fn link(&self, rank: &Rank, more: bool) {
-        let (_, links, _) = self.world_of(rank);
-        match more {
-            true => links.fetch_add(1, Ordering::AcqRel),
-            false => links.fetch_sub(1, Ordering::AcqRel),
-        };
-        if !more && links.load(Ordering::Acquire) == 0 {
-            self.wake_all();
-        }
     }
 
     /// The settings in force.
@@ -564,6 +512,7 @@ struct Memory {
     node: NonNull<Node>,
     ranks: NonNull<Rank>,
     idle: Table<AtomicU64>,
+    links: Table<AtomicU32>,
     peers: Table<peers::Entry>,
     tables: rank::Tables,
     failures: failures::Tables,
@@ -577,6 +526,7 @@ impl Memory {
             node: NonNull::new(cursor.table::<Node>(1).take(1))?,
             ranks: NonNull::new(cursor.table::<Rank>(count).take(count))?,
             idle: cursor.table(IdleSet::words(size)),
+            links: cursor.table(Links::entries(boot)),
             peers: cursor.table(Peers::entries(boot)),
             tables: rank::Tables::lay_out(cursor, count),
             failures: failures::Tables::lay_out(cursor, boot, survives),

@@ -177,8 +177,16 @@ impl Comm {
         Some(made)
     }
 
-    /// Counts it among those that need the connections with other jobs, or no more.
-    pub(crate) fn use_lines(&self, more: bool) {
+    /// Counts it among those that join its caller's world with others and need the connections with other jobs, or no
+    /// more.
+    pub(crate) fn link(&self, more: bool) {
+        if self.beyond().next().is_some() {
+            self.rank.node().link(self.rank, self.beyond(), more);
+            self.use_lines(more);
+        }
+    }
+
+    fn use_lines(&self, more: bool) {
         let node = self.rank.node();
         if node.bridge().is_some() {
             let mut members: Vec<Peer> = self.group.members().to_vec();
@@ -187,16 +195,18 @@ impl Comm {
         }
     }
 
-    /// Whether it has members of other worlds than the caller's.
-    pub(crate) fn reaches_beyond(&self) -> bool {
+    /// Its members of other worlds than the caller's.
+    fn beyond(&self) -> impl Iterator<Item = Peer> {
         let node = self.rank.node();
-        let mut members = self.group.members().iter().chain(self.peers.members());
-        match self.rank.world() {
-            Some(world) => members.any(|&member| !world.contains(node.world_rank(member))),
-            // No other world is there.
-            None if !node.has_network() && node.size() == node.boot().node_ranks => false,
-            None => members.any(|&member| node.world_rank(member) >= node.world_size()),
-        }
+        let world = self.rank.world();
+        // No other world is there.
+        let is_alone = world.is_none() && !node.has_network() && node.size() == node.boot().node_ranks;
+        let members = self.group.members().iter().chain(self.peers.members());
+        let members = members.copied().take_while(move |_| !is_alone);
+        members.filter(move |&member| match world {
+            Some(world) => !world.contains(node.world_rank(member)),
+            None => node.world_rank(member) >= node.world_size(),
+        })
     }
 }
 

@@ -48,10 +48,7 @@ impl Objects {
         self.comm_count.fetch_sub(1, Ordering::Relaxed);
         let null = neutral::handle::COMM_NULL;
         let _ = self.parent.compare_exchange(handle, null, Ordering::Relaxed, Ordering::Relaxed);
-        if comm.reaches_beyond() {
-            self.rank.node().link(self.rank, false);
-            comm.use_lines(false);
-        }
+        comm.link(false);
         Ok(comm)
     }
 
