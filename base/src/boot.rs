@@ -31,7 +31,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -240,6 +240,10 @@ pub struct RankBoot {
     /// Gives back to the kernel what the rank's C library holds free beyond its allowance; set by an MPI library of the
     /// rank. Called from time to time by a thread of the program's that is about to sleep in MPI.
     pub spare: Hook,
+    /// The program has called `MPI_Init`; written by the node image. One that uses sessions only never does.
+    pub has_begun: AtomicBool,
+    /// Called when it has, by its own task.
+    pub on_begun: Option<extern "C" fn()>,
 }
 
 /// A function that a library of a rank leaves for those who end the rank, or for the engine, or none. It runs with the
@@ -307,6 +311,16 @@ impl RankBoot {
             initial_errhandler: 0,
             blocks: AtomicPtr::new(null_mut()),
             spare: Hook::none(),
+            has_begun: AtomicBool::new(false),
+            on_begun: None,
+        }
+    }
+
+    /// Notes that the program has called `MPI_Init`.
+    pub fn begin(&self) {
+        self.has_begun.store(true, Ordering::Release);
+        if let Some(tell) = self.on_begun {
+            tell();
         }
     }
 

@@ -8,6 +8,7 @@ mod memory;
 mod places;
 mod steps;
 mod survival;
+mod unused;
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
@@ -33,6 +34,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(files::trials());
     trials.extend(machine::trials());
     trials.extend(memory::trials());
+    trials.extend(unused::trials());
     trials
 }
 

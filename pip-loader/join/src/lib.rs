@@ -143,6 +143,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
         rank.on_finalized = Some(leave_early);
     }
     rank.on_aborted = Some(tell_abort);
+    rank.on_begun = Some(tell_begun);
     Ok(Some(Joined { manager, network, guardian }))
 }
 
@@ -177,6 +178,18 @@ extern "C" fn leave_early() {
     {
         registered.has_left = true;
         take_leave(registered.manager.as_mut(), registered.guardian.as_ref());
+    }
+}
+
+/// Tells the manager that the program has called `MPI_Init`.
+extern "C" fn tell_begun() {
+    let Ok(mut registered) = AT_EXIT.try_lock() else {
+        return;
+    };
+    if let Some(registered) = registered.as_mut()
+        && registered.process == std::process::id()
+    {
+        registered.manager.begin();
     }
 }
 

@@ -355,6 +355,7 @@ impl Node {
                 (*old).abort.store(0, Ordering::Relaxed);
                 (*old).pid.store(0, Ordering::Relaxed);
                 (*old).touched.store(0, Ordering::Relaxed);
+                (*old).has_begun.store(false, Ordering::Relaxed);
                 (*old).lifecycle.store(0, Ordering::Release);
             }
         }

@@ -160,6 +160,10 @@ pub trait Manager: Send {
         }
     }
 
+    /// The client's program has called `MPI_Init`, after which it waits for all others, in `MPI_Finalize` at the
+    /// latest. Only `pip-exec` wants to know, and nobody answers.
+    fn begin(&mut self) {}
+
     /// Says goodbye: from now on the end of this client is not a failure.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! Public description: "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale
 //! Systems" (Balaji and others), section 3 and appendix; spoken by Hydra, and by Slurm's `pmi2` plug-in too.
 
+use crate::server;
 use crate::watch::Aborter;
 use crate::wire::{Message, read_line, send};
 use crate::{Failure, Limits, Manager, Parting, Place};
@@ -125,6 +126,13 @@ impl<S: Read + Write + AsFd + Send> Manager for Client<S> {
             // Nobody answers, and whoever does not hear it sees this client's end.
             let _ = send(&mut stream, &format!("cmd=abort exitcode={code}\n"));
         }))
+    }
+
+    fn begin(&mut self) {
+        if self.space == server::SPACE {
+            // Who does not hear it sees this client's end.
+            let _ = send(&mut self.stream, server::BEGUN);
+        }
     }
 
     fn finalize(&mut self) -> Result<(), Failure> {

@@ -12,8 +12,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Name of the one key-value space.
-const SPACE: &str = "cohort";
+/// Name of the one key-value space, by which clients know that they may say [`BEGUN`].
+pub(crate) const SPACE: &str = "cohort-begun";
+/// A client's program has called `MPI_Init`. Beyond PMI-1.
+pub(crate) const BEGUN: &str = "cmd=begun\n";
 /// The limits that clients are told.
 const MAXES: &str = "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n";
 /// Longest line of a client.
@@ -38,6 +40,8 @@ struct Link {
     stage: Stage,
     waiting: bool,
     open: bool,
+    /// Its program has called `MPI_Init`.
+    has_begun: bool,
     /// The process that came through the door to be this client.
     guest: Option<i32>,
 }
@@ -84,6 +88,7 @@ impl Server {
                 stage: Stage::Silent,
                 waiting: false,
                 open: true,
+                has_begun: false,
                 guest: None,
             });
         }
@@ -131,6 +136,7 @@ impl Server {
         link.guest = Some(pid);
         link.stage = Stage::Silent;
         link.waiting = false;
+        link.has_begun = false;
         link.begun.clear();
         Ok(Guest { link, world })
     }
@@ -150,6 +156,19 @@ impl Server {
         let link = &self.links[client];
         let is_silent = link.stage == Stage::Silent || link.has_left();
         is_silent && self.links.iter().any(|link| link.waiting)
+    }
+
+    /// Whether a client has used no MPI but sessions, if that, and has ended. It may come again.
+    #[must_use]
+    pub fn has_never_begun(&self, client: usize) -> bool {
+        let link = &self.links[client];
+        !link.has_begun && link.has_left()
+    }
+
+    /// Whether a client has called `MPI_Init` and not said goodbye yet.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.links.iter().any(|link| link.has_begun && link.stage == Stage::Joined)
     }
 
     /// What to poll for input.
@@ -253,6 +272,10 @@ impl Server {
             }
             Some("barrier_in") => {
                 self.links[client].waiting = true;
+                return Ok(());
+            }
+            Some("begun") => {
+                self.links[client].has_begun = true;
                 return Ok(());
             }
             Some("abort") => {
@@ -410,6 +433,18 @@ mod tests {
         assert_eq!(server.abort_code(), None);
         let variables = server.variables(1, 5);
         assert_eq!(variables[1], ("PMI_RANK", "1".to_owned()));
+    }
+
+    #[test]
+    fn who_has_begun_is_known() {
+        let server = run(2, |mut client| {
+            if client.place().index == 0 {
+                client.begin();
+            }
+            client.finalize().expect("heard");
+        });
+        assert!(!server.has_begun(), "all have said goodbye");
+        assert_eq!([0, 1].map(|client| server.has_never_begun(client)), [false, true]);
     }
 
     #[test]

@@ -50,6 +50,7 @@ fn initialize(process: &Process, level: i32) -> Outcome<()> {
     process.objects.initialize();
     lifetime.enter(process.objects.owner());
     lifecycle::will_meet_at_end(process.objects.owner());
+    process.objects.rank().boot().begin();
     lifetime.reach(Lifecycle::Initialized);
     Ok(())
 }

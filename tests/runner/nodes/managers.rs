@@ -36,6 +36,10 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/ranks end, but not a node that has ended before MPI_Init".into(), || {
             never_begun(["end", "leave"])
         }),
+        trial("nodes/ranks end, but not a node that has used sessions only".into(), || {
+            never_begun(["end", "sessions"])
+        }),
+        trial("nodes/isolated ranks of several nodes end, but not one that never begins".into(), never_begun_alone),
         trial("nodes/wrappers wait for another node, which has ended".into(), never_again),
         trial("nodes/isolated ranks wait for another node, and the time is over".into(), never_in_time),
     ]
@@ -291,6 +295,15 @@ fn never_begun(nodes: [&str; 2]) -> Outcome {
     let left = if nodes[0] == "leave" { "rank 0 on node 0 (" } else { "rank 2 on node 1 (" };
     let ended = job.run()?.expect_code(1)?.expect_text(left)?;
     ended.expect_text("ended without calling MPI_Init, and others wait for it").map(drop)
+}
+
+/// The same of ranks with an address space each, of which the first of the second node never begins.
+fn never_begun_alone() -> Outcome {
+    let source = place::root().join("tests/programs/tools/before_init.c");
+    let program = programs::compile_as("nodes-before-init", &source, Abi::Mpi5, &[])?;
+    let ended = of_shells(&["--isolate"], "test $PMI_RANK != 2 || exec $1 leave; exec $1")?.arg(program).run()?;
+    let ended = ended.expect_code(1)?.expect_text("rank 2 on node 1 (")?;
+    ended.expect_text("ended without calling MPI_Init, which others have called").map(drop)
 }
 
 /// The ranks of one node start a second MPI program, those of the other do not.

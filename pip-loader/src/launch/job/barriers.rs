@@ -22,8 +22,9 @@ pub(super) enum Word {
     Left { node: u32, barriers: u32 },
     /// The ranks of a node wait in the last of so many.
     Waits { barriers: u32 },
-    /// All ranks of a node have ended, this one without `MPI_Init` ([`absent`](super::absent)).
-    Never { node: u32, rank: u32 },
+    /// A rank has ended without `MPI_Init`, all of its node have, and it had sessions or had not
+    /// ([`absent`](super::absent)).
+    Never { node: u32, rank: u32, had_sessions: bool },
     /// Somebody waits for that one.
     Needs { node: u32, rank: u32 },
 }
@@ -33,7 +34,8 @@ impl Word {
         let (kind, node, number) = match self {
             Self::Left { node, barriers } => (0, node, barriers),
             Self::Waits { barriers } => (1, 0, barriers),
-            Self::Never { node, rank } => (2, node, rank),
+            Self::Never { node, rank, had_sessions: false } => (2, node, rank),
+            Self::Never { node, rank, had_sessions: true } => (4, node, rank),
             Self::Needs { node, rank } => (3, node, rank),
         };
         let words = MARK.into_iter().chain([kind, node, number]);
@@ -47,7 +49,7 @@ impl Word {
         match words[..] {
             [0, node, barriers] => Some(Self::Left { node, barriers }),
             [1, _, barriers] => Some(Self::Waits { barriers }),
-            [2, node, rank] => Some(Self::Never { node, rank }),
+            [2 | 4, node, rank] => Some(Self::Never { node, rank, had_sessions: words[0] == 4 }),
             [3, node, rank] => Some(Self::Needs { node, rank }),
             _ => None,
         }
@@ -61,8 +63,8 @@ pub(super) struct Heard {
     left: Option<(u32, u32)>,
     /// The most that ranks wait in the last of.
     waits: u32,
-    /// Nodes and ranks that never come.
-    pub(super) never: BTreeSet<(u32, u32)>,
+    /// Nodes and ranks that never come, and whether they had sessions.
+    pub(super) never: BTreeSet<(u32, u32, bool)>,
     /// The first of them that somebody waits for.
     pub(super) needed: Option<(u32, u32)>,
 }
@@ -75,7 +77,7 @@ impl Heard {
             }
             Word::Left { .. } => {}
             Word::Waits { barriers } => self.waits = self.waits.max(barriers),
-            Word::Never { node, rank } => _ = self.never.insert((node, rank)),
+            Word::Never { node, rank, had_sessions } => _ = self.never.insert((node, rank, had_sessions)),
             Word::Needs { node, rank } => _ = self.needed.get_or_insert((node, rank)),
         }
     }
@@ -160,13 +162,13 @@ mod tests {
             (Word::Left { node: 2, barriers: 1 }, Some(2)),
             (Word::Left { node: 1, barriers: 2 }, Some(2)),
             (Word::Waits { barriers: 3 }, Some(2)),
-            (Word::Never { node: 1, rank: 5 }, Some(2)),
+            (Word::Never { node: 1, rank: 5, had_sessions: true }, Some(2)),
             (Word::Needs { node: 1, rank: 5 }, Some(2)),
         ] {
             heard.take(Word::decode(&word.encode()).expect("one of these"));
             assert_eq!(heard.missing(), missing, "{word:?}");
         }
-        assert_eq!((heard.never.first(), heard.needed), (Some(&(1, 5)), Some((1, 5))));
+        assert_eq!((heard.never.first(), heard.needed), (Some(&(1, 5, true)), Some((1, 5))));
         assert_eq!(Word::decode(&[8, 0, 0, 0, 1]), None);
         assert_eq!(Word::decode(b"\x07\0\0\0check"), None);
     }
