@@ -34,7 +34,7 @@ pub use {
         isend_owned, matching, may_receive, mprobe, partitioned, post_again, post_again_if_acknowledged, probe,
         receive_or_start, recv, recv_into, send, send_waiting, tell_queues, types_of,
     },
-    cohort_progress::{kernel_thread, offload, watch},
+    cohort_progress::{kernel_thread, leave_errand, offload, watch},
     cohort_rma as rma,
 };
 /// The beginning and the end of a rank, and changes of its policies.

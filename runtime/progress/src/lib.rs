@@ -12,7 +12,7 @@
 //! | `help` | finding somebody for a rank that computes |
 //! | `dedicated_workers`, [`offload`], `helper` | dedicated workers: what they do, posts left to them, matches they look for |
 //! | `poller` | a rank's own progress thread |
-//! | [`kernel_thread`] | threads of the runtime's own |
+//! | [`kernel_thread`], `errand` | threads of the runtime's own, and what they have the program's threads do |
 //! | `signal`, `timer` | interrupting a program |
 //! | `fallback` | what an adapting policy does |
 //! | `parts` | what is kept for each rank and node: `worker`, `posts`, `mailbox`, `interrupter`, `observer` |
@@ -27,6 +27,7 @@ extern crate alloc;
 extern crate std;
 
 mod dedicated_workers;
+mod errand;
 mod fallback;
 mod help;
 mod helper;
@@ -49,6 +50,7 @@ pub mod watch;
 mod worker;
 
 pub use parts::Machinery;
+pub use subsystem::leave_errand;
 
 #[cfg(test)]
 mod joined_for_tests {

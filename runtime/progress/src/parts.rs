@@ -1,5 +1,6 @@
 //! What the policies keep for a rank and for a node.
 
+use crate::errand::Errands;
 use crate::interrupter::Interrupter;
 use crate::kernel_thread::KernelThread;
 use crate::mailbox::HelperMailbox;
@@ -39,6 +40,7 @@ pub struct Parts {
     offload_room: *mut Offload,
     interrupter: Interrupter,
     observer: Observer,
+    errands: Errands,
 }
 
 // SAFETY: the rooms are written once, by `furnish`, and published by the pointers beside them.
@@ -68,6 +70,7 @@ impl Parts {
             offload_room: tables.offloads.take(1),
             interrupter: Interrupter::new(),
             observer: Observer::new(),
+            errands: Errands::new(),
         }
     }
 }
@@ -126,6 +129,9 @@ pub(crate) trait OfRank {
     fn observer(&self) -> &Observer;
 
     fn interrupter(&self) -> &Interrupter;
+
+    /// What threads of the runtime's own have its program's threads do.
+    fn errands(&self) -> &Errands;
 
     /// Whether the RTS of this number from `by` is out of the ring.
     fn has_taken(&self, by: &Rank, rts: u32) -> bool;
@@ -213,6 +219,11 @@ impl OfRank for Rank {
 
     fn interrupter(&self) -> &Interrupter {
         &self.parts().interrupter
+    }
+
+    #[inline]
+    fn errands(&self) -> &Errands {
+        &self.parts().errands
     }
 
     fn has_taken(&self, by: &Rank, rts: u32) -> bool {

@@ -7,7 +7,7 @@ use cohort_base::LocalRank;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::subsystem::{Mark, Need, Subsystem};
-use cohort_core::{Claim, Envelope, Node, Owner, Rank};
+use cohort_core::{Claim, Envelope, Node, Owner, Rank, Work};
 use cohort_steal::policy::DedicatedWorkers;
 
 // SAFETY: no other subsystem has this place.
@@ -47,6 +47,20 @@ unsafe impl Subsystem for Machinery {
 
     fn end(owner: Owner<'static>) {
         lifecycle::end(owner.rank());
+    }
+
+    #[inline]
+    fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
+        let errands = claim.rank().errands();
+        if owner.is_none() || errands.is_empty() || !claim.is_by_owner() {
+            return None;
+        }
+        claim.rank().forever().errands().take().map(Work::new)
+    }
+
+    #[inline]
+    fn is_idle(claim: &mut Claim<'_>) -> bool {
+        claim.rank().errands().is_empty()
     }
 
     /// Places that dedicated workers know by what they have been told are not used again.
@@ -118,4 +132,10 @@ unsafe impl Subsystem for Machinery {
     fn over(claim: &mut Claim<'_>, mark: Mark) {
         watch::over(claim, mark);
     }
+}
+
+/// Has a thread of the program's run something, in its next call that makes progress, and waits until it has. By a
+/// thread of the runtime's own, which has a [`Block`](cohort_core::threads::Block).
+pub fn leave_errand(rank: &Rank, what: &dyn Fn()) {
+    rank.errands().ask(rank, what);
 }

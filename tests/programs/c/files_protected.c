@@ -64,6 +64,19 @@ int main(int argc, char **argv) {
         for (int index = 0; index < LENGTH; index++)
             CHECK_EQ(memory[index], index / BLOCK % 2 ? 0 : (char)(index / BLOCK + rank + all));
     }
+    // Others wait for the operation before they send what the first one waits for, or looks for.
+    for (int tests = 0; tests < 2; tests++) {
+        protect(PROT_NONE);
+        MPI_File_iwrite_at_all(file, own, memory, 1, gaps, &request);
+        if (rank > 0) CHECK_EQ(MPI_Wait(&request, &status), MPI_SUCCESS);
+        if (rank > 0) MPI_Send(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD);
+        for (int from = 1, found = 0; rank == 0 && from < size; from++, found = 0) {
+            while (tests && !found) MPI_Iprobe(from, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+            MPI_Recv(NULL, 0, MPI_INT, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        if (rank == 0) CHECK_EQ(MPI_Wait(&request, &status), MPI_SUCCESS);
+        CHECK_EQ(opened, LENGTH / PAGE);
+    }
     MPI_Type_free(&gaps);
     MPI_File_close(&file);
     return finish();

@@ -35,9 +35,9 @@ impl RequestKind for UnderWay {
         self.file
     }
 
-    /// Also true when a call of the program has something to do for it, which [`RequestKind::status`] does.
+    /// [`RequestKind::status`] may have something to do for it yet, which only a call of the program may.
     fn is_complete(&self) -> bool {
-        self.operation.is_ready()
+        self.operation.is_done()
     }
 
     fn await_briefly(&self) -> bool {

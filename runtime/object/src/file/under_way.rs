@@ -3,13 +3,13 @@
 //! Positions are taken in the call that starts an operation; a thread of the rank's (`crew.rs`) does the rest. A file
 //! has two lines: operations of one member, and those of all, which come after each other at each member, and meet in a
 //! numbering of collectives of their own. What the program's own thread must do, since its handlers of signals belong
-//! there, is left to it as an *errand*.
+//! there, is left to it as an errand ([`leave_errand`]), which it does in its next call, whatever that waits for: other
+//! members may wait for the operation.
 //!
 //! | state | who goes on | next |
 //! |---|---|---|
 //! | `WAITING` | a thread, or whoever waits for it | `TAKEN` |
-//! | `TAKEN` | who has taken it | `ERRAND`, `DONE` |
-//! | `ERRAND` | the program's thread, in its next call for the request | `TAKEN` |
+//! | `TAKEN` | who has taken it | `DONE` |
 //! | `DONE` | nobody: the outcome is there | |
 
 use super::File;
@@ -23,12 +23,11 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use cohort_base::lock::FutexLock;
 use cohort_base::picture::{Fact, Told};
-use cohort_base::sync::futex;
 use cohort_base::text::say;
 use cohort_engine::datatype::{Buffer, OwnedBuffer};
 use cohort_engine::threads::Block;
 use cohort_engine::waits::Awaited;
-use cohort_engine::{Claim, Owner, Rank, coll, wait};
+use cohort_engine::{Claim, Owner, Rank, coll, leave_errand, wait};
 use cohort_io::{Ask, Lent, Plain, Way};
 use core::fmt;
 use core::ptr::NonNull;
@@ -38,8 +37,7 @@ use spin::Once;
 
 const WAITING: u32 = 0;
 const TAKEN: u32 = 1;
-const ERRAND: u32 = 2;
-const DONE: u32 = 3;
+const DONE: u32 = 2;
 
 /// Operations of one member of up to so many bytes are done in the call: a thread would take longer to begin.
 const SMALL: u64 = 64 << 10;
@@ -114,7 +112,6 @@ pub struct Operation {
     task: Task,
     memory: FutexLock<Memory>,
     outcome: FutexLock<(u64, Outcome<()>)>,
-    errand: FutexLock<Option<Errand>>,
     /// The MPI function.
     call: &'static &'static str,
 }
@@ -136,11 +133,6 @@ impl Memory {
     }
 }
 
-/// Something for the program's thread to run; it is there as long as the state is `ERRAND`.
-struct Errand(*const dyn Fn());
-
-// SAFETY: what it refers to stays on the stack of a thread that waits until it has been run.
-unsafe impl Send for Errand {}
 // SAFETY: the file is where it is until all of its operations are done (`File::quiesce`), and what threads use of it is
 // theirs too; the program's memory is the operation's until it is done, as MPI demands.
 unsafe impl Send for Operation {}
@@ -243,7 +235,6 @@ impl File {
             task,
             memory: FutexLock::new(memory),
             outcome: FutexLock::new((0, Ok(()))),
-            errand: FutexLock::new(None),
             call,
         });
         let is_small = operation.task.trouble.is_some() || operation.memory.lock().buffer().bytes() <= SMALL;
@@ -291,7 +282,7 @@ impl Operation {
             // Pairs with the load in `rest`.
             under_way.meeting.fetch_sub(1, Ordering::Release);
         }
-        // Release pairs with the load in `is_ready`.
+        // Release pairs with the load in `is_done`.
         self.state.store(DONE, Ordering::Release);
         wait::wake(rank);
     }
@@ -312,15 +303,11 @@ impl Operation {
         self.is_done()
     }
 
-    fn is_done(&self) -> bool {
-        self.state.load(Ordering::Acquire) == DONE
-    }
-
-    /// Whether it is done, or a call of the program must go on with it.
+    /// Whether it is done.
     #[must_use]
-    pub fn is_ready(&self) -> bool {
-        // Acquire pairs with the Release in `complete`, and that of `run_errand`'s asker.
-        matches!(self.state.load(Ordering::Acquire), DONE | ERRAND)
+    pub fn is_done(&self) -> bool {
+        // Acquire pairs with the Release in `complete`.
+        self.state.load(Ordering::Acquire) == DONE
     }
 
     fn owner(&self) -> Owner<'static> {
@@ -329,38 +316,10 @@ impl Operation {
 
     /// The outcome: how many bytes were moved, and how it went. Waits for it if needed. By a thread of the program's.
     pub fn settle(self: &Arc<Self>) -> (u64, Outcome<()>) {
-        loop {
-            wait::until(self.owner(), &**self, || self.is_ready());
-            if self.is_done() {
-                break;
-            }
-            self.run_errand();
-        }
+        wait::until(self.owner(), &**self, || self.is_done());
         self.finish();
         self.under_way.rest();
         self.outcome.lock().clone()
-    }
-
-    fn run_errand(&self) {
-        let Some(Errand(errand)) = self.errand.lock().take() else {
-            return;
-        };
-        // SAFETY: the thread that asks waits for the state to change.
-        unsafe { (*errand)() };
-        self.state.store(TAKEN, Ordering::Release);
-        futex::wake(&self.state, 1);
-    }
-
-    /// Has a thread of the program's run something, in the program's next call for the request.
-    fn ask(&self, what: &dyn Fn()) {
-        // SAFETY: only the lifetime differs: it is not used when this returns.
-        let what = unsafe { core::mem::transmute::<&dyn Fn(), &'static dyn Fn()>(what) };
-        *self.errand.lock() = Some(Errand(what));
-        self.state.store(ERRAND, Ordering::Release);
-        wait::wake(self.under_way.rank);
-        while self.state.load(Ordering::Acquire) == ERRAND {
-            futex::wait(&self.state, ERRAND, None);
-        }
     }
 
     /// What is left to do when all bytes are moved: the program's memory gets what its data is. The program's functions
@@ -397,7 +356,7 @@ impl Job for Operation {
         self.state.store(TAKEN, Ordering::Relaxed);
         let block = Block::of_caller();
         block.inspect(|block| block.set_call(Some(self.call)));
-        self.move_all(Some(&|what| self.ask(what)));
+        self.move_all(Some(&|what| leave_errand(self.under_way.rank, what)));
         block.inspect(|block| block.set_call(None));
         self.complete();
     }

@@ -68,13 +68,13 @@ fn operations_of_one_member_are_done_by_a_thread_or_by_who_waits() {
                 let more = under_way_of(start(&file, Way::Write, BYTES as i64, true, &mut data));
                 // Whether a thread has it or not.
                 let taken = more.take_over();
-                assert!(!taken || more.is_ready());
+                assert!(!taken || more.is_done());
                 assert_eq!(more.settle(), (BYTES as u64, Ok(())));
                 assert_eq!(written.settle(), (BYTES as u64, Ok(())));
                 assert_eq!(written.settle(), (BYTES as u64, Ok(())), "asked again");
                 let read = under_way_of(start(&file, Way::Read, BYTES as i64, false, &mut back));
                 file.may_close().expect("it waits for what is under way");
-                assert!(read.is_ready() && under_way.operations.lock().is_empty());
+                assert!(read.is_done() && under_way.operations.lock().is_empty());
                 assert_eq!(back, data);
                 // Little is over at once, and so is what is wrong.
                 let little = start(&file, Way::Read, 2 * BYTES as i64 - 10, false, &mut back[..100]);
@@ -106,7 +106,7 @@ fn members_meet_whatever_each_does_it_by_and_hear_of_each_other() {
                 let read = under_way_of(start(&file, Way::Read, at, true, &mut back));
                 assert_eq!(read.settle(), (BYTES as u64, Ok(())));
                 // They were done in their order.
-                assert!(writes.iter().all(|write| write.is_ready()));
+                assert!(writes.iter().all(|write| write.is_done()));
                 assert!(writes.iter().all(|write| write.settle() == (BYTES as u64, Ok(()))));
                 assert_eq!(back, data);
                 assert_eq!(under_way.meeting.load(Ordering::Acquire), 0);
