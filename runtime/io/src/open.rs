@@ -156,6 +156,8 @@ pub struct Marks {
     pub is_file: bool,
     /// Its number on its device.
     pub inode: u64,
+    /// Its node may have given it that number.
+    pub is_numbered_here: bool,
     /// When it was made, in nanoseconds; 0 if the file system does not tell.
     pub born: u64,
     /// Its bytes.
@@ -166,20 +168,26 @@ pub struct Marks {
 
 impl Marks {
     /// Whether two nodes that have opened a name certainly have two files. File systems between nodes give a file one
-    /// number and one time of birth everywhere. Where that is not told, numbers may be a node's own (as with FUSE), and
-    /// the rest may change meanwhile: only both together tell two files apart.
+    /// number and one time of birth everywhere, but for those of which nodes have numbers of their own ([`NUMBERERS`]).
+    /// Where the birth is not told, numbers may be a node's own too, and the rest may change meanwhile: only both
+    /// together tell two files apart.
     #[must_use]
     pub fn differ(&self, other: &Self) -> bool {
         if !self.is_file || !other.is_file {
             return self.is_file != other.is_file;
         }
         let is_number = self.inode == other.inode;
+        let may_be_own = self.is_numbered_here || other.is_numbered_here;
         match self.born != 0 && other.born != 0 {
-            true => !is_number || self.born != other.born,
+            true => !is_number && !may_be_own || self.born != other.born,
             false => !is_number && (self.bytes, self.written) != (other.bytes, other.written),
         }
     }
 }
+
+/// Names of file systems, as `statfs` has them, whose files may have other numbers on each node: FUSE (also virtiofs),
+/// three of SMB's, and 9P.
+const NUMBERERS: [u32; 5] = [0x6573_5546, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997];
 
 /// What nodes compare of a file.
 ///
@@ -190,6 +198,8 @@ pub fn marks(file: impl AsFd) -> Result<Marks, Errno> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let file = file.as_fd();
     let is_file = |mode: u32| FileType::from_raw_mode(mode) == FileType::RegularFile;
+    // Those of the system that does not say what it is count.
+    let is_numbered_here = rustix::fs::fstatfs(file).is_ok_and(|found| NUMBERERS.contains(&(found.f_type as u32)));
     match rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted) {
         Ok(found) => {
             let is_told = found.stx_mask & StatxFlags::BTIME.bits() != 0;
@@ -197,6 +207,7 @@ pub fn marks(file: impl AsFd) -> Result<Marks, Errno> {
             Ok(Marks {
                 is_file: is_file(found.stx_mode.into()),
                 inode: found.stx_ino,
+                is_numbered_here,
                 born: if is_told { nanoseconds(born.tv_sec, born.tv_nsec) } else { 0 },
                 bytes: found.stx_size,
                 written: nanoseconds(written.tv_sec, written.tv_nsec),
@@ -208,6 +219,7 @@ pub fn marks(file: impl AsFd) -> Result<Marks, Errno> {
             Ok(Marks {
                 is_file: is_file(found.st_mode),
                 inode: found.st_ino,
+                is_numbered_here,
                 born: 0,
                 bytes: found.st_size as u64,
                 written: nanoseconds(found.st_mtime, found.st_mtime_nsec as u32),
@@ -335,12 +347,17 @@ mod tests {
 
     #[test]
     fn files_differ_if_what_never_changes_does() {
-        let file = Marks { is_file: true, inode: 7, born: 5, bytes: 100, written: 9 };
+        let file = Marks { is_file: true, inode: 7, is_numbered_here: false, born: 5, bytes: 100, written: 9 };
         assert!(!file.differ(&file));
         // Somebody writes to it.
         assert!(!file.differ(&Marks { bytes: 200, written: 10, ..file }));
         assert!(file.differ(&Marks { born: 6, ..file }));
         assert!(file.differ(&Marks { inode: 8, ..file }));
+        // Each node numbers its files.
+        let own = Marks { is_numbered_here: true, ..file };
+        assert!(
+            !own.differ(&Marks { inode: 8, bytes: 200, written: 10, ..own }) && own.differ(&Marks { born: 6, ..own })
+        );
         // A file system that does not tell.
         let untold = Marks { born: 0, ..file };
         assert!(!file.differ(&untold) && !untold.differ(&Marks { bytes: 200, ..untold }));

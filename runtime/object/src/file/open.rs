@@ -120,8 +120,9 @@ type Second = [i32; 16];
 /// Two members that have opened different files, as far as member `me` can see, on whose node `leader` is the first.
 fn other_file(all: &[Second], me: usize, leader: usize) -> Option<[usize; 2]> {
     let marks = |words: &Second| Marks {
-        is_file: words[5] != 0,
+        is_file: words[5] & 1 != 0,
         inode: whole(words[8], words[9]),
+        is_numbered_here: words[5] & 2 != 0,
         born: whole(words[10], words[11]),
         bytes: whole(words[12], words[13]),
         written: whole(words[14], words[15]),
@@ -302,7 +303,8 @@ impl File {
         let ([class, errno, low, high], number) = (told(&opened), number.cast_signed());
         let [device, inode, born] = [mine.device, mine.inode, marks.born].map(halves);
         let [bytes, written] = [marks.bytes, marks.written].map(halves);
-        let head = [[class, errno], [low, high], [number, marks.is_file.into()]];
+        let kinds = i32::from(marks.is_file) | i32::from(marks.is_numbered_here) << 1;
+        let head = [[class, errno], [low, high], [number, kinds]];
         let mut words: Second = [0; 16];
         words[..6].copy_from_slice(head.as_flattened());
         words[6..].copy_from_slice([device, inode, born, bytes, written].as_flattened());
