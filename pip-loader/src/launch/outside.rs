@@ -139,7 +139,13 @@ impl Outside {
         let bridge: &'static Bridge = Box::leak(Box::new(Bridge::new(own, node.first_foreign(), lines, inboxes)));
         let shared: &'static Shared = Box::leak(Box::new(Shared {
             node,
-            greeting: Greeting { place, ranks, encrypts: settings.encrypt, survives: survival.of_ranks },
+            greeting: Greeting {
+                place,
+                ranks,
+                encrypts: settings.encrypt,
+                survives: survival.of_ranks,
+                outlives: survival.of_jobs,
+            },
             contact: Contact::new(place, ranks, &interfaces, token, port),
             interfaces,
             timeout: settings.timeout,
@@ -201,9 +207,10 @@ impl Outside {
         self.names.forget(rank);
     }
 
-    /// A rank of this node, by its index, has failed, and the job goes on: other jobs are told.
+    /// A rank of this node, by its index, has failed, and the job goes on: other jobs are told, and those that come
+    /// later.
     pub fn tell_of_death(&self, rank: u32) {
-        self.shared.carrier.tell(Frame { length: 0, kind: Kind::Dead as u32, from: rank, to: 0 });
+        self.shared.carrier.tell_of_death(rank);
     }
 
     /// Nobody communicates in these contexts any more: other jobs are told of those that they do not know, of
@@ -311,6 +318,7 @@ impl Shared {
             });
             return self.tell(theirs.place, Err("no numbers are left for processes of other jobs, or no descriptors"));
         };
+        self.carrier.tell_of_dead(line, theirs.outlives);
         self.tell(theirs.place, Ok(line));
         self.carrier.carry(line, wire);
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,7 @@
 //   survive_jobs serve|visit HOW: the job that serves has two ranks, and so has the one that visits.
 // `receive`, `send`, `reduce`, `any`: the visitors die, while the servers are in that. `one`: one visitor dies.
 // `server`: one server does. `revoke`: nobody dies. Each time a visitor comes afterwards whom all serve well.
+// `late`: one server dies before anybody comes.
 #include "../c/check.h"
 #include "../c/survival.h"
 #include <signal.h>
@@ -131,16 +132,40 @@ static void one_revokes(MPI_Comm all) {
     CHECK(flag);
 }
 
-int main(int argc, char **argv) {
-    start(&argc, &argv);
-    MPI_Comm other, all;
-    const char *how = argv[2];
-    serves = is(argv[1], "serve");
-    if (serves && rank == 0) {
+static void find(const char *name) {
+    while (MPI_Lookup_name(name, MPI_INFO_NULL, port) != MPI_SUCCESS) usleep(2000);
+}
+
+// The server 1 has died: who connects at its port is told, and then comes to the server 0.
+static void come_late(void) {
+    MPI_Comm other = MPI_COMM_NULL;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (serves && rank == 1) {
         MPI_Open_port(MPI_INFO_NULL, port);
-        MPI_Publish_name("survivors", MPI_INFO_NULL, port);
+        MPI_Send(port, sizeof port, MPI_CHAR, 0, 7, MPI_COMM_WORLD);
+        MPI_Recv(NULL, 0, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        raise(SIGKILL);
+    } else if (serves) {
+        CHECK_EQ(MPI_Recv(port, sizeof port, MPI_CHAR, 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_SUCCESS);
+        MPI_Send(NULL, 0, MPI_INT, 1, 8, MPI_COMM_WORLD);
+        CHECK_EQ(class_of(MPI_Recv(NULL, 0, MPI_INT, 1, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE)), MPIX_ERR_PROC_FAILED);
+        CHECK_EQ(MPI_Publish_name("the dead", MPI_INFO_NULL, port), MPI_SUCCESS);
+        CHECK_EQ(MPI_Open_port(MPI_INFO_NULL, port), MPI_SUCCESS);
+        CHECK_EQ(MPI_Publish_name("survivors", MPI_INFO_NULL, port), MPI_SUCCESS);
+        CHECK_EQ(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other), MPI_SUCCESS);
+    } else if (rank == 0) {
+        find("the dead");
+        CHECK_EQ(class_of(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other)), MPI_ERR_PORT);
+        CHECK_EQ(other, MPI_COMM_NULL);
+        find("survivors");
+        CHECK_EQ(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other), MPI_SUCCESS);
     }
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (other != MPI_COMM_NULL) CHECK_EQ(MPI_Comm_disconnect(&other), MPI_SUCCESS);
+}
+
+// Those of both jobs meet, and what happens then.
+static void meet_and_fail(const char *how) {
+    MPI_Comm other, all;
     meet(&other, &all);
     work(other, all);
     if (is(how, "one") || is(how, "server")) one_fails(how, other, all);
@@ -155,6 +180,22 @@ int main(int argc, char **argv) {
         work(other, all);
         MPI_Comm_free(&all);
         CHECK_EQ(MPI_Comm_disconnect(&other), MPI_SUCCESS);
+    }
+}
+
+int main(int argc, char **argv) {
+    start(&argc, &argv);
+    const char *how = argv[2];
+    serves = is(argv[1], "serve");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (is(how, "late")) {
+        come_late();
+    } else {
+        if (serves && rank == 0) {
+            MPI_Open_port(MPI_INFO_NULL, port);
+            MPI_Publish_name("survivors", MPI_INFO_NULL, port);
+        }
+        meet_and_fail(how);
     }
     if (rank == 0) printf("passed\n");
     MPI_Finalize();

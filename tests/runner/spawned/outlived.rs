@@ -8,7 +8,7 @@ use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
 
 /// What happens; see `survive_jobs.c`.
-const WAYS: [&str; 7] = ["receive", "send", "reduce", "any", "one", "server", "revoke"];
+const WAYS: [&str; 8] = ["receive", "send", "reduce", "any", "one", "server", "revoke", "late"];
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -29,14 +29,14 @@ fn meet(how: &str) -> Outcome {
     let (server, visitors) = beside(job("serve", how, true)?, || {
         let first = job("visit", how, true)?.run()?;
         let next = match how {
-            "server" => None,
+            "server" | "late" => None,
             _ => Some(job("visit", "well", true)?.run()?),
         };
         Ok((first, next))
     })?;
     let (first, next) = visitors;
     // What was to die, and nobody else.
-    let code = if matches!(how, "one" | "server" | "revoke") { 0 } else { 137 };
+    let code = if matches!(how, "one" | "server" | "revoke" | "late") { 0 } else { 137 };
     first.expect_code(code)?;
     server.expect_code(0)?.expect_text("passed")?;
     next.map_or(Ok(()), |next| next.expect_code(0)?.expect_text("passed").map(drop))

@@ -15,10 +15,11 @@ use cohort_fabric::record;
 use pip_ground::say;
 use pip_load::boot::Outside as Node;
 use pip_load::image::reserve;
+use std::collections::BTreeSet;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes that are written at a time.
@@ -47,6 +48,8 @@ pub struct Greeting {
     pub encrypts: bool,
     /// Whether its ranks survive each other's failures.
     pub survives: bool,
+    /// Whether it goes on when ranks of other jobs fail.
+    pub outlives: bool,
 }
 
 impl Greeting {
@@ -59,7 +62,7 @@ impl Greeting {
         bytes[..8].copy_from_slice(b"CohortJ1");
         bytes[8..16].copy_from_slice(&record::build().to_le_bytes());
         bytes[16..24].copy_from_slice(&self.place.job.to_le_bytes());
-        let wishes = u32::from(self.encrypts) | u32::from(self.survives) << 1;
+        let wishes = u32::from(self.encrypts) | u32::from(self.survives) << 1 | u32::from(self.outlives) << 2;
         for (at, word) in [(24, self.place.node), (28, self.ranks), (32, wishes), (36, VERSION)] {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
@@ -80,7 +83,7 @@ impl Greeting {
             return Err("it is of another version of Cohort: jobs that are to meet use the same".to_owned());
         }
         let job = u64::from(word(16)) | u64::from(word(20)) << 32;
-        let [encrypts, survives] = [1, 2].map(|wish| word(32) & wish != 0);
+        let [encrypts, survives, outlives] = [1, 2, 4].map(|wish| word(32) & wish != 0);
         // Collectives of ranks that survive each other go other ways.
         if survives != self.survives {
             let (with, without) = if survives { ("that one", "this one") } else { ("this one", "that one") };
@@ -88,8 +91,13 @@ impl Greeting {
                 "{with} is started with --on-failure continue and {without} is not: jobs that are to meet have the same"
             ));
         }
-        Ok(Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts, survives })
+        Ok(Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts, survives, outlives })
     }
+}
+
+/// What says that a rank of this node has failed.
+fn death(rank: u32) -> Frame {
+    Frame { length: 0, kind: Kind::Dead as u32, from: rank, to: 0 }
 }
 
 /// Whether a context is one of a communicator of several jobs.
@@ -106,6 +114,8 @@ pub struct Carrier {
     /// What connections are to carry behind what is in their rings, by the lines' first numbers: so many bytes that are
     /// in front of it at most, and the frame.
     news: Mutex<Vec<(u32, usize, Frame)>>,
+    /// Ranks of this node that have failed since there is a carrier: before that nobody could be told of a port.
+    dead: Mutex<BTreeSet<u32>>,
     /// Makes lines and inboxes.
     turn: Mutex<()>,
     /// The job has come to its end: what other jobs say is of no interest any more.
@@ -119,7 +129,8 @@ impl Carrier {
     #[must_use]
     pub fn new(node: Node, bridge: &'static Bridge, outlives: bool) -> Self {
         let (ends, writers) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Self { node, bridge, outlives, news: Mutex::default(), turn: Mutex::new(()), ends, writers }
+        let (news, dead) = (Mutex::default(), Mutex::default());
+        Self { node, bridge, outlives, news, dead, turn: Mutex::new(()), ends, writers }
     }
 
     /// The line to this place that leads somewhere; makes one if there is none. None if no numbers are left.
@@ -219,11 +230,39 @@ impl Carrier {
     /// Tells the other ends of all connections.
     pub fn tell(&self, frame: Frame) {
         for line in self.bridge.lines().filter(|line| line.is_open()) {
-            let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-            news.push((line.first, RING, frame));
-            drop(news);
-            line.out.ring();
+            self.tell_on(line, frame);
         }
+    }
+
+    fn tell_on(&self, line: &Line, frame: Frame) {
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        news.push((line.first, RING, frame));
+        drop(news);
+        line.out.ring();
+    }
+
+    /// A rank of this node has failed, and the job goes on.
+    pub fn tell_of_death(&self, rank: u32) {
+        // Before lines are looked through: to one that is added meanwhile `tell_of_dead` tells it.
+        self.dead().insert(rank);
+        self.tell(death(rank));
+    }
+
+    /// Tells the other end of a new connection which ranks have failed. If its job does not go on without them it hears
+    /// of each one that it speaks to: it may have come for another one.
+    pub fn tell_of_dead(&self, line: &Line, outlives: bool) {
+        if outlives {
+            self.dead().iter().for_each(|&rank| self.tell_on(line, death(rank)));
+        }
+    }
+
+    fn dead(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.dead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a rank of this node answers nothing more.
+    fn is_over(&self, rank: u32) -> bool {
+        self.node.is_over(rank) || self.dead().contains(&rank)
     }
 
     /// Reads what is for ranks of this node, until the connection ends; gives the system's number for the reason, or 0
@@ -260,7 +299,7 @@ impl Carrier {
             body.resize(frame.body(), 0);
             stream.read_exact(&mut body)?;
             let used = if body.is_empty() { 0 } else { frame.length as usize };
-            if frame.kind == Kind::Packet as u32 && self.node.is_over(frame.to) {
+            if frame.kind == Kind::Packet as u32 && self.is_over(frame.to) {
                 let gone = Frame { length: 0, kind: Kind::Gone as u32, from: frame.to, to: frame.from };
                 // Without room for it the ring is full of what nobody reads. A rank that was killed may have its lock.
                 let _ = line.out.push(gone, [&[], &[]], false);
