@@ -92,14 +92,40 @@ pub fn number(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outc
     if are_here(rank, members) {
         return Ok((number_within_node(rank, occasion, members)?, Ok(())));
     }
+    let (telling, check) = telling(rank, &occasion, members)?;
+    let drawn = if telling.me == 0 { drawn_for(rank, members) } else { None };
+    let (words, passed) = telling.pass_on(Ok([drawn.unwrap_or(0), check]))?;
+    Ok((checked(words, check, rank.node())?, passed))
+}
+
+/// The same, if all members say that they can go on; `rank` says whether it can.
+///
+/// # Errors
+/// As there; that of a member which cannot.
+pub fn number_if(can: Outcome<()>, rank: &'static Rank, occasion: &Occasion, members: &[Peer]) -> Outcome<u32> {
+    let (telling, check) = telling(rank, occasion, members)?;
+    let said = telling.largest(can.err().map_or(neutral::SUCCESS, |error| error.code()).cast_unsigned());
+    let drawn = said.and_then(|said| match said.cast_signed() {
+        neutral::SUCCESS if telling.me == 0 => Ok([drawn_for(rank, members).unwrap_or(0), check]),
+        neutral::SUCCESS => Ok([0, check]),
+        error => Err(error.into()),
+    });
+    let (words, passed) = telling.pass_on(drawn)?;
+    passed.and_then(|()| checked(words, check, rank.node()))
+}
+
+/// How members of this occasion, of whom `rank` is one, hear words of the first of them, and what these are checked by.
+fn telling<'a>(
+    rank: &'static Rank,
+    occasion: &Occasion,
+    members: &'a [Peer],
+) -> Outcome<(Telling<'a, impl Fn(Peer) -> i32 + use<>>, u32)> {
     let node = rank.node();
     let me = members.iter().position(|&member| member == rank.peer());
     let me = me.ok_or(neutral::ERR_GROUP)?;
-    let drawn = if me == 0 { drawn_for(rank, members) } else { None };
     let (tag, check) = occasion.signs(node);
     let telling = Telling { owner: owner_of(rank), context: CONTEXT, tag, me, members, name: names(node, members) };
-    let (words, passed) = telling.pass_on(Ok([drawn.unwrap_or(0), check]))?;
-    Ok((checked(words, check, node)?, passed))
+    Ok((telling, check))
 }
 
 /// What envelopes call these processes, the same at all of them: their numbers in the job if they are of one.

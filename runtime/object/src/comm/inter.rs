@@ -101,7 +101,7 @@ impl Comm {
         errhandler: Errhandler,
         room: Room,
     ) -> Outcome<Self> {
-        let local = Self::from_group(rank, group, tag, errhandler, Room::There)?;
+        let local = Self::from_group(rank, group, tag, errhandler, Room::There);
         let mut theirs = Vec::new();
         let mut number = Ok(0);
         if let Some((remote, remote_leader)) = remote {
@@ -110,18 +110,32 @@ impl Comm {
                 leaders.swap(0, 1);
             }
             let occasion = Occasion::FromGroups { tag: String::from(tag), leaders: leaders.clone() };
-            let heard = rendezvous::number(rank, occasion, &leaders);
-            number = heard.and_then(|(number, passed)| passed.map(|()| number));
+            number = match leaders[0] == leaders[1] {
+                // It is told below that the groups have it in common.
+                true => rendezvous::number(rank, occasion, &leaders)
+                    .and_then(|(number, passed)| passed.map(|()| number)),
+                // The other group hears of it if this one has no communicator.
+                false => {
+                    rendezvous::number_if(local.as_ref().map(drop).map_err(Clone::clone), rank, &occasion, &leaders)
+                }
+            };
             theirs.extend(words_of(rank, remote));
         }
+        let local = local?;
         // The others learn of the leader's failure as of everything else.
-        let known = number.as_ref().map_or(0, |&number| number as i32);
-        let mut told = [known, theirs.len() as i32];
+        let (known, why) = match &number {
+            Ok(number) => (number.cast_signed(), neutral::SUCCESS),
+            Err(error) => (0, error.code()),
+        };
+        let mut told = [known, theirs.len() as i32, why];
         local.tell(&mut told, leader)?;
-        let [told, length] = told;
+        let [told, length, why] = told;
         if told == 0 {
             local.release();
-            return Err(number.err().unwrap_or_else(|| exhausted(rank.node())));
+            return Err(number.err().unwrap_or_else(|| match why {
+                neutral::ERR_OTHER => exhausted(rank.node()),
+                why => why.into(),
+            }));
         }
         theirs.resize(length as usize, 0);
         local.tell(&mut theirs, leader)?;
