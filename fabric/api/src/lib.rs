@@ -286,6 +286,12 @@ pub unsafe trait Transport: Sync {
     /// One load; made without a claim.
     fn owes(&self, endpoint: LocalRank) -> bool;
 
+    /// Whether calls of this caller for `endpoint` are made: they are refused where its process may not have what they
+    /// need, and another task has to make them. One load or two; made without a claim.
+    fn may_call(&self, _endpoint: LocalRank, _caller: LocalRank) -> bool {
+        true
+    }
+
     /// Whether a thread of this rank's process is in a call of the transport that a handler of a signal must not
     /// interrupt by another one. One load; made without a claim.
     fn is_in_call(&self, _caller: LocalRank) -> bool {

@@ -146,6 +146,12 @@ impl Descriptors {
         is_own || self.is_able(caller)
     }
 
+    /// Whether it is known that a process may not take descriptors. By any task.
+    #[must_use]
+    pub fn is_unable(&self, process: usize) -> bool {
+        self.processes[process].able.load(Ordering::Relaxed) == UNABLE
+    }
+
     /// Says once that a process can call no endpoint that it shares.
     #[cold]
     pub fn report_unable(&self, process: usize) {

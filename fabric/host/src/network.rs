@@ -509,6 +509,11 @@ unsafe impl Transport for Network {
         self.end_of(endpoint).owes.load(Ordering::Acquire)
     }
 
+    fn may_call(&self, endpoint: LocalRank, caller: LocalRank) -> bool {
+        let is_own = self.is_private(caller) && endpoint == caller;
+        self.descriptors.as_ref().is_none_or(|descriptors| is_own || !descriptors.is_unable(caller as usize))
+    }
+
     fn watch(&self, caller: LocalRank, limit: Option<Duration>, others: &[i32]) {
         let process = caller as usize;
         self.watch.sleep(limit, others, |list| {

@@ -136,8 +136,8 @@ fn after_nothing(node: &Node, net: &Net, slot: &ParkSlot) -> Awake {
     awake
 }
 
-/// After a watch: takes events off all ranks of the node, or wakes those that wait for some.
-/// Says whether there was anything to do.
+/// After a watch: takes events off all ranks of the node, or wakes those that wait for some, as it does those for which
+/// the transport refuses the watcher's calls. Says whether there was anything to do.
 fn look_around(rank: &Rank, net: &Net) -> bool {
     let node = rank.node();
     let turn = turn(&mut rank.enter(), net, rank.id());
@@ -146,6 +146,9 @@ fn look_around(rank: &Rank, net: &Net) -> bool {
         return tell_others(rank) || moved;
     }
     let steals = |id: LocalRank| {
+        if !net.transport.may_call(id, rank.id()) {
+            return tell(rank, core::iter::once(id));
+        }
         let outcome = steal::steal_network(node.rank(id), rank.id());
         matches!(outcome, Outcome::Progressed { .. })
     };
