@@ -163,11 +163,9 @@ pub fn add_error_code<A: Abi>(call: &Call<'_, A>, class: c_int, code: Out<'_, c_
 
 /// `MPI_Add_error_string`.
 pub fn add_error_string<A: Abi>(call: &Call<'_, A>, code: c_int, text: Text<'_>) -> Outcome<()> {
-    let text = call.text(text, "string")?;
-    let text = text.to_str().map_err(|_| neutral::ERR_ARG)?;
+    let text = call.text(text, "string")?.to_bytes();
     let limit = <A as Constants>::MAX_ERROR_STRING - 1;
-    let text = core::str::from_utf8(shortened(text.as_bytes(), limit)).map_err(|_| neutral::ERR_ARG)?;
-    call.objects().errors.set_text(A::error_in(code), text)
+    call.objects().errors.set_text(A::error_in(code), shortened(text, limit))
 }
 
 macro_rules! removals {
@@ -186,5 +184,5 @@ removals! {
     /// `MPI_Remove_error_code`.
     remove_error_code errors code errors.remove(code, false);
     /// `MPI_Remove_error_string`.
-    remove_error_string errors code errors.set_text(code, "");
+    remove_error_string errors code errors.set_text(code, b"");
 }

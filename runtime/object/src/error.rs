@@ -4,6 +4,7 @@
 //! [`neutral::FIRST_ADDED_ERROR`] up; a class is a code of itself.
 
 use crate::failure::{Outcome, has_memory};
+use crate::name::Name;
 use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
@@ -11,7 +12,7 @@ use spin::Mutex;
 
 struct Added {
     class: i32,
-    text: String,
+    text: Name,
     removed: bool,
     /// Codes of this class that are not removed, the class itself apart.
     codes: usize,
@@ -46,7 +47,7 @@ impl ErrorTable {
         if let Some(class) = class.and_then(Self::index).and_then(|it| added.get_mut(it)) {
             class.codes += 1;
         }
-        added.push(Added { class: class.unwrap_or(code), text: String::new(), removed: false, codes: 0 });
+        added.push(Added { class: class.unwrap_or(code), text: Name::default(), removed: false, codes: 0 });
         code
     }
 
@@ -67,13 +68,13 @@ impl ErrorTable {
     ///
     /// # Errors
     /// `MPI_ERR_ARG` for a code of the standard or none at all, `MPI_ERR_NO_MEM`.
-    pub fn set_text(&self, code: i32, text: &str) -> Outcome<()> {
+    pub fn set_text(&self, code: i32, text: &[u8]) -> Outcome<()> {
         has_memory()?;
         let mut added = self.added.lock();
         let entry = Self::index(code).and_then(|index| added.get_mut(index));
         match entry {
             Some(entry) if !entry.removed => {
-                entry.text = text.into();
+                entry.text.set(text);
                 Ok(())
             }
             _ => Err(neutral::ERR_ARG.into()),
@@ -89,7 +90,7 @@ impl ErrorTable {
         let mut added = self.added.lock();
         let index = Self::index(code).ok_or(neutral::ERR_ARG)?;
         let entry = added.get_mut(index).ok_or(neutral::ERR_ARG)?;
-        let in_use = entry.codes > 0 || !entry.text.is_empty();
+        let in_use = entry.codes > 0 || !entry.text.text().is_empty();
         let class = entry.class;
         if entry.removed || in_use || (class == code) != is_class {
             return Err(neutral::ERR_ARG.into());
@@ -122,7 +123,7 @@ impl ErrorTable {
         }
     }
 
-    /// `MPI_Error_string`.
+    /// The text of an error, for messages.
     #[must_use]
     pub fn text(&self, code: i32) -> Option<String> {
         if let Some(text) = standard_text(code) {
@@ -137,7 +138,14 @@ impl ErrorTable {
         }
         let added = self.added.lock();
         let entry = added.get(Self::index(code)?)?;
-        (!entry.removed).then(|| entry.text.clone())
+        (!entry.removed).then(|| entry.text.text())
+    }
+
+    /// `MPI_Error_string`: the text as the program has given it, where it has.
+    #[must_use]
+    pub fn given(&self, code: i32) -> Option<Vec<u8>> {
+        let own = Self::index(code).and_then(|index| Some(self.added.lock().get(index)?.text.given()));
+        own.filter(|text| !text.is_empty()).or_else(|| self.text(code).map(String::into_bytes))
     }
 
     /// The last code in use (`MPI_LASTUSEDCODE`).

@@ -76,6 +76,11 @@ int main(int argc, char **argv) {
     MPI_Add_error_string(code, "out of tea");
     MPI_Error_string(code, text, &length);
     CHECK(strcmp(text, "out of tea") == 0);
+    // Latin-1, which is no UTF-8.
+    CHECK_EQ(MPI_Add_error_string(code, "kein T\xe9"), MPI_SUCCESS);
+    MPI_Error_string(code, text, &length);
+    CHECK_EQ(length, 7);
+    CHECK(strcmp(text, "kein T\xe9") == 0);
     CHECK_EQ(class_of(code), mine);
     MPI_Error_string(MPI_ERR_TRUNCATE, text, &length);
     CHECK(length > 0 && (int)strlen(text) == length);

@@ -1,7 +1,7 @@
 //! Versions, names and error texts (MPI-4.1 sections 9.1 and 9.4).
 
 use crate::arguments::{Call, Outcome, output};
-use crate::text::give_text;
+use crate::text::{give_bytes, give_text};
 use cohort_abi::parameters::{Out, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::text::FixedText;
@@ -62,8 +62,8 @@ pub fn error_class<A: Abi>(call: &Call<'_, A>, code: c_int, class: Out<'_, c_int
 
 /// `MPI_Error_string`.
 pub fn error_string<A: Abi>(call: &Call<'_, A>, code: c_int, text: TextOut<'_>, length: Out<'_, c_int>) -> Outcome<()> {
-    let found = call.objects().errors.text(A::error_in(code));
+    let found = call.objects().errors.given(A::error_in(code));
     let length = output(length)?;
-    length.write(give_text(&found.ok_or(neutral::ERR_ARG)?, text, A::MAX_ERROR_STRING)?);
+    length.write(give_bytes(&found.ok_or(neutral::ERR_ARG)?, text, A::MAX_ERROR_STRING)?);
     Ok(())
 }
