@@ -1,4 +1,9 @@
 //! The request of a nonblocking duplicate (`MPI_Comm_idup`).
+//!
+//! One that fails leaves a handle that is good for `MPI_Comm_free` alone. MPI would let us store `MPI_COMM_NULL` when
+//! the request ends, as `newcomm` belongs to the operation until then. But layers above the C functions give us a
+//! variable of their own, which is gone by then: Open MPI's Fortran libraries one on their stack, mpi4py one in an
+//! object that the request does not hold.
 
 use crate::arguments::{Call, Outcome};
 use crate::process::requests::{RequestKind, Rest};
