@@ -112,8 +112,9 @@ impl Comm {
             let occasion = Occasion::FromGroups { tag: String::from(tag), leaders: leaders.clone() };
             number = match leaders[0] == leaders[1] {
                 // It is told below that the groups have it in common.
-                true => rendezvous::number(rank, occasion, &leaders)
-                    .and_then(|(number, passed)| passed.map(|()| number)),
+                true => {
+                    rendezvous::number(rank, occasion, &leaders).and_then(|(number, passed)| passed.map(|()| number))
+                }
                 // The other group hears of it if this one has no communicator.
                 false => {
                     rendezvous::number_if(local.as_ref().map(drop).map_err(Clone::clone), rank, &occasion, &leaders)
