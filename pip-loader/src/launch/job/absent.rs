@@ -111,11 +111,12 @@ impl Source for Absent {
             return;
         }
         let is_first = job.membership.place().index == 0;
-        let words = [self.leave(job), self.missed(job)];
-        for word in words.into_iter().flatten() {
-            match is_first {
-                true => job.heard.barriers.take(word),
-                false => job.membership.monitor_mut().tell_up(word.encode()),
+        // The second looks at what the first has found: nothing else may come that wakes this launcher.
+        for look in [Self::leave, Self::missed] {
+            match look(self, job) {
+                Some(word) if is_first => job.heard.barriers.take(word),
+                Some(word) => job.membership.monitor_mut().tell_up(word.encode()),
+                None => {}
             }
         }
         if !is_first {
