@@ -270,6 +270,12 @@ impl Hook {
         self.0.store(null_mut(), Ordering::Release);
     }
 
+    /// Whether there is one.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        !self.0.load(Ordering::Acquire).is_null()
+    }
+
     /// Calls it, if there is one.
     pub fn call(&self) {
         let function = self.0.load(Ordering::Acquire);

@@ -318,11 +318,17 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// After the last rank has ended: waits for what processes that ranks left behind still write, for a while.
+    /// After the last rank has ended: waits for what processes that ranks left behind still write, for a while, and
+    /// for those that may yet call MPI.
     fn await_writers(&mut self) {
         let until = *self.ends.output_until.insert(Instant::now() + LEFT_TIME);
-        while self.ends.shutdown.is_none() && self.spawner.streams.forwarders.iter().any(|it| !it.is_done()) {
+        let is_read = |job: &Self| job.spawner.streams.forwarders.iter().all(Forwarder::is_done);
+        let is_left = |job: &Self| job.has_gone_unused() && !end::children().is_empty();
+        while self.ends.shutdown.is_none() && (!is_read(self) || is_left(self)) {
             if Instant::now() >= until {
+                if is_read(self) {
+                    return;
+                }
                 return say(format_args!(
                     "{} may write to the output of the ranks, {} s after the last rank has ended: what comes from now \
                      on is lost",

@@ -1,4 +1,4 @@
-//! Ranks that end before `MPI_Init`, and whoever waits for them.
+//! Ranks that end before `MPI_Init`, and whoever waits for them or takes their place.
 
 use crate::command::Program;
 use crate::directives::Abi;
@@ -14,6 +14,9 @@ pub fn trials() -> Vec<Trial> {
         trial("faults/isolated ranks end, but not one that has used sessions only".into(), only_sessions),
         trial("faults/isolated ranks none of which begins".into(), none_begins),
         trial("faults/isolated ranks whose second program begins".into(), second_begins),
+        trial("faults/a program in the background is refused MPI".into(), || background(&[])),
+        trial("faults/an isolated program in the background is refused MPI".into(), || background(&["--isolate"])),
+        trial("faults/a program in the background that uses no MPI".into(), background_without_mpi),
     ]
 }
 
@@ -29,7 +32,12 @@ fn isolated(options: &[&str]) -> Result<Program, String> {
 fn never_begins(words: &[&str]) -> Outcome {
     let program = program("before_init")?;
     let job = isolated(&["-n", "1"])?.arg(&program).args(words).args([":", "-n", "1"]).arg(&program).arg("leave");
-    let ended = job.args([":", "-n", "1"]).arg(&program).args(words).run()?.expect_code(1)?;
+    let ended = job.args([":", "-n", "1"]).arg(&program).args(words).run()?;
+    let ended = ended.expect_code(1)?;
+    // Whoever connects at the moment when it leaves loses it.
+    if ended.says("rank 1 on node 1 is lost") {
+        return Ok(());
+    }
     ended.expect_text("rank 1 ended without calling MPI_Init, which others have called").map(drop)
 }
 
@@ -51,4 +59,17 @@ fn second_begins() -> Outcome {
     let script = "\"$0\" leave && exec \"$0\"";
     let job = isolated(&["-n", "2", "sh", "-c", script])?.arg(program("before_init")?);
     job.run()?.expect_code(0).map(drop)
+}
+
+/// The rank has ended well, and what it has left behind is refused.
+fn background(options: &[&str]) -> Outcome {
+    let job = Program::new(place::built_file("pip-exec")?).args(options).args(["-n", "2"]).arg(program("background")?);
+    let ended = job.seconds(60).run()?.expect_code(1)?;
+    let ended = ended.expect_text("was forked by an MPI process and called MPI")?;
+    ended.expect_text("left behind by a rank that did not call MPI_Init, has ended with status 1").map(drop)
+}
+
+fn background_without_mpi() -> Outcome {
+    let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2"]).arg(program("background")?).arg("nothing");
+    job.seconds(60).run()?.expect_code(0).map(drop)
 }

@@ -98,6 +98,7 @@ impl Job<'_> {
     /// A task of this node has ended.
     pub(super) fn on_end(&mut self, pid: i32, end: End) {
         let Some(rank) = self.alive.remove(&pid) else {
+            self.note_left_behind(pid, end);
             return self.miss_others();
         };
         if self.miss(rank, end) {
@@ -166,6 +167,37 @@ impl Job<'_> {
         }
     }
 
+    /// Whether a rank has ended that has an MPI library and did not call `MPI_Init`: it may have forked itself into the
+    /// background, where what it has left behind is refused when it does.
+    pub(super) fn has_gone_unused(&self) -> bool {
+        let server = self.spawner.served.server.as_ref();
+        let records = self.spawner.node.ranks().iter();
+        let mut ranks = self.spawner.ranks.iter().zip(records).enumerate();
+        ranks.any(|(rank, (started, record))| {
+            let is_unused = match server {
+                Some(server) => server.has_never_begun(rank),
+                None => {
+                    record.last_words.is_there() && record.lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32
+                }
+            };
+            is_unused && !self.alive.contains_key(&started.pid)
+        })
+    }
+
+    /// A process has ended that is no rank's own. The status of one in the background is the job's.
+    fn note_left_behind(&mut self, pid: i32, end: End) {
+        let status = match end {
+            End::Exited(status) => status,
+            End::Killed(signal) => 128 + signal,
+        };
+        if status != 0 && self.ends.shutdown.is_none() && self.has_gone_unused() {
+            say(format_args!("process {pid}, left behind by a rank that did not call MPI_Init, {}", end.said()));
+            if self.ends.departed == 0 {
+                self.ends.departed = status;
+            }
+        }
+    }
+
     /// Tells a process that stands in for a rank of its end, if there is one.
     fn tell_stand_in(&mut self, rank: usize, end: End) -> bool {
         let Some(stand_in) = self.spawner.ranks[rank].stand_in.take() else {
@@ -224,9 +256,14 @@ impl Job<'_> {
     }
 }
 
+/// The processes that ranks left behind, if no rank runs.
+pub(super) fn children() -> String {
+    std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default()
+}
+
 /// The processes that ranks left behind, for a message.
 pub(super) fn children_in_words() -> String {
-    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    let children = children();
     let name = |pid: &str| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         format!("process {pid} ({})", name.trim_end())
@@ -242,7 +279,7 @@ pub(super) fn children_in_words() -> String {
 pub(super) fn kill_orphans() {
     let mut stay = Vec::new();
     for _ in 0..100 {
-        let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        let children = children();
         let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
         let children: Vec<i32> = children.filter(|pid| !stay.contains(pid)).collect();
         if children.is_empty() {
