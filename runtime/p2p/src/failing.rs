@@ -48,9 +48,10 @@ pub(crate) fn failed(error: EngineError) -> Status {
     Status { error: error.as_failure().unwrap_or(Status::PROC_FAILED), ..Status::EMPTY }
 }
 
-/// Fails what can come to no good end any more. By the rank's own task, whose claim was just taken.
+/// Fails what can come to no good end any more, when `take` has taken what the dead have sent. By the rank's own task,
+/// whose claim was just taken.
 #[cold]
-pub(crate) fn sweep(claim: &mut Claim<'_>) {
+pub(crate) fn sweep(claim: &mut Claim<'_>, take: fn(&mut Claim<'_>)) {
     let epoch = claim.rank().node().failure_epoch();
     if epoch == 0 || !claim.is_by_owner() {
         return;
@@ -58,6 +59,7 @@ pub(crate) fn sweep(claim: &mut Claim<'_>) {
     let seen = Seen { epoch, posted: claim.of::<P2p>().posted.next_sequence() };
     if claim.of::<P2p>().seen != seen {
         claim.of::<P2p>().seen = seen;
+        take(claim);
         fail_receives(claim);
     }
     fail_sends(claim);

@@ -145,6 +145,16 @@ pub fn pull(claim: &mut Claim<'_>, from: Option<Peer>, mut enough: impl FnMut(&m
     }
 }
 
+/// Takes what the dead of this node have sent, which receives may wait for, out of their rings.
+pub(crate) fn take_last_words(claim: &mut Claim<'_>) {
+    for dead in claim.rank().node().failed() {
+        if claim.of::<P2p>().posted.is_empty() {
+            return;
+        }
+        pull(claim, Some(dead), |claim| claim.of::<P2p>().posted.is_empty());
+    }
+}
+
 /// [`pull`] for one ring; `true` when it was enough. It takes what is there now at the most: a sender that goes on may
 /// be faster than messages are stored.
 fn pull_ring(

@@ -86,7 +86,7 @@ unsafe impl Subsystem for P2p {
     }
 
     fn claimed(claim: &mut Claim<'_>) {
-        failing::sweep(claim);
+        failing::sweep(claim, poll::take_last_words);
     }
 
     fn is_unused(claim: &mut Claim<'_>) -> bool {
