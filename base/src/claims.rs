@@ -239,7 +239,12 @@ impl Claims {
     }
 
     /// Unmaps a range of a rank by `unmap`, which says whether that was done.
-    pub fn unmap(&self, rank: u32, (start, end): (usize, usize), unmap: impl FnOnce() -> bool) {
+    pub fn unmap(&self, rank: u32, range: (usize, usize), unmap: impl FnOnce() -> bool) {
+        self.unmap_some(rank, range, || unmap().then_some(range));
+    }
+
+    /// Unmaps some of a range of a rank by `unmap`, which says what.
+    pub fn unmap_some(&self, rank: u32, (start, end): (usize, usize), unmap: impl FnOnce() -> Option<(usize, usize)>) {
         for row in self.rows() {
             for _ in 0..LOOKS {
                 let owner = row.owner.load(Ordering::Acquire);
@@ -256,14 +261,15 @@ impl Claims {
                 pause();
             }
         }
-        let is_unmapped = unmap();
+        let unmapped = unmap();
         let leaving = (rank + 1) | LEAVING;
         for row in self.rows() {
             if row.owner.load(Ordering::Acquire) != leaving || row.is_apart(start, end) {
                 continue;
             }
-            let is_left = is_unmapped && !self.shorten(row, rank, (start, end));
-            let owner = if is_left { 0 } else { rank + 1 };
+            let unmapped = unmapped.filter(|&(start, end)| !row.is_apart(start, end));
+            let is_left = unmapped.is_none_or(|unmapped| self.shorten(row, rank, unmapped));
+            let owner = if is_left { rank + 1 } else { 0 };
             row.owner.store(owner, Ordering::Release);
         }
     }

@@ -58,6 +58,18 @@ mod in_order {
     }
 
     #[test]
+    fn what_some_was_unmapped_of_is_shorter() {
+        let claims = Box::leak(Box::new(Claims::new()));
+        note(claims, 2, 100, 200);
+        note(claims, 2, 200, 220);
+        claims.unmap_some(2, (100, 210), || Some((150, 210)));
+        assert!(claims.covers(2, 100, 150) && claims.covers(2, 210, 220));
+        assert_eq!((claims.other(1, 150, 210), claims.other(1, 149, 150)), (None, Some(2)));
+        claims.unmap_some(2, (100, 220), || Some((210, 220)));
+        assert!(claims.covers(2, 100, 150) && claims.other(1, 150, 220).is_none());
+    }
+
+    #[test]
     fn own_memory_is_told_from_that_of_others() {
         let claims = Box::leak(Box::new(Claims::new()));
         let verdict = claims.map(1, (10, 20), || Answer::Taken);

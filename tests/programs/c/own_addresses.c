@@ -69,6 +69,16 @@ int main(int argc, char **argv)
         }
         MPI_Barrier(MPI_COMM_WORLD);
     }
+
+    /* What one has made shorter, another one has the rest of. */
+    if (rank == 0) CHECK(map(common, 2 * MIB, MAP_FIXED) == common && mremap(common, 2 * MIB, MIB, 0) == common);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        CHECK(map(common + MIB, MIB, MAP_FIXED) == common + MIB);
+        CHECK(map(common + MIB, 2 * MIB, MAP_FIXED) == common + MIB && munmap(common + MIB, 2 * MIB) == 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) CHECK(munmap(common, MIB) == 0);
     CHECK(mmap(NULL, 0, PROT_READ, usual, -1, 0) == MAP_FAILED && errno == EINVAL);
     return finish();
 }

@@ -30,7 +30,7 @@ pub unsafe extern "C" fn mremap(
         Some(boot) => {
             let kept = has(MREMAP_FIXED).then(|| keep(boot, place.addr(), wanted)).transpose();
             kept.and_then(|kept| {
-                let result = moved(boot, (old.addr(), length), has(MREMAP_DONTUNMAP), ask);
+                let result = moved(boot, (old.addr(), length, wanted), has(MREMAP_DONTUNMAP), ask);
                 if result.is_err() && kept == Some(true) {
                     // SAFETY: kept just now, and nothing lies there.
                     let _ = unsafe { memory::munmap(place, wanted) };
@@ -42,10 +42,10 @@ pub unsafe extern "C" fn mremap(
     ptr::with_exposed_provenance_mut(given(result))
 }
 
-/// Moves, and gives up the rank's claim on where the memory was.
+/// Moves, and gives up the rank's claim on where the memory was; of memory that gets shorter where it is, on the rest.
 fn moved(
     boot: &RankBoot,
-    (old, length): (usize, usize),
+    (old, length, wanted): (usize, usize, usize),
     stays: bool,
     ask: impl FnOnce() -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
@@ -55,12 +55,14 @@ fn moved(
     // SAFETY: not NULL in a rank that shares its address space, and it stays.
     let claims = unsafe { &*boot.claims };
     let mut result = Err(Errno::NOMEM);
-    let end = old.saturating_add(length.next_multiple_of(page()));
+    let end_of = |length: usize| old.saturating_add(length.next_multiple_of(page()));
+    let end = end_of(length);
     let ask = || {
         result = ask();
-        result.is_ok_and(|place| place != old)
+        let start = if result.ok()? == old { end_of(wanted) } else { old };
+        (start < end).then_some((start, end))
     };
-    claims.unmap(boot.local_rank, (old, end), ask);
+    claims.unmap_some(boot.local_rank, (old, end), ask);
     result
 }
 
