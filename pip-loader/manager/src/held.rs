@@ -20,6 +20,8 @@ pub struct Held {
     place: Place,
     /// None while a thread has it, and after that has failed.
     manager: Option<Box<dyn Manager>>,
+    /// Aborts the job while the manager is not here.
+    aborter: Option<Aborter>,
     pending: Option<Pending>,
 }
 
@@ -29,14 +31,20 @@ struct Pending {
     /// Hangs up when the result is there.
     end: PipeReader,
     line: Option<OwnedFd>,
-    aborter: Option<Aborter>,
+}
+
+/// Starts a thread.
+type Spawn = fn(Box<dyn FnOnce() + Send>) -> std::io::Result<()>;
+
+fn spawn(body: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+    std::thread::Builder::new().name("fence".into()).spawn(body).map(drop)
 }
 
 impl Held {
     /// Holds a manager.
     #[must_use]
     pub fn new(manager: Box<dyn Manager>) -> Self {
-        Self { name: manager.name(), place: manager.place(), manager: Some(manager), pending: None }
+        Self { name: manager.name(), place: manager.place(), manager: Some(manager), aborter: None, pending: None }
     }
 
     /// [`Manager::name`].
@@ -86,22 +94,35 @@ impl Held {
     /// # Errors
     /// No thread or descriptor is left.
     pub fn gather(&mut self, label: String, bytes: Vec<u8>) -> Result<(), Failure> {
+        self.gather_by(spawn, label, bytes)
+    }
+
+    fn gather_by(&mut self, spawn: Spawn, label: String, bytes: Vec<u8>) -> Result<(), Failure> {
         let short = |what: std::io::Error| Failure::NoPlace(format!("nobody can wait for the other nodes: {what}"));
         let (end, held) = pipe().map_err(short)?;
         let (sender, result) = channel();
-        let Some(mut manager) = self.manager.take() else {
+        let (lend, lent) = channel::<Box<dyn Manager>>();
+        if self.manager.is_none() {
             return Err(Failure::NoPlace("the nodes meet already".to_owned()));
-        };
-        let line = manager.line().and_then(|line| line.try_clone_to_owned().ok());
-        self.pending = Some(Pending { result, end, line, aborter: manager.aborter() });
+        }
         let body = move || {
-            let texts = all_gather(manager.as_mut(), &label, &bytes);
-            // Nobody takes it if the job ends first.
-            let _ = sender.send((manager, texts));
+            if let Ok(mut manager) = lent.recv() {
+                let texts = all_gather(manager.as_mut(), &label, &bytes);
+                // Nobody takes it if the job ends first.
+                let _ = sender.send((manager, texts));
+            }
             drop(held);
         };
-        let thread = std::thread::Builder::new().name("fence".into());
-        thread.spawn(body).map(drop).map_err(short)
+        // The manager is handed over once there is a thread: one that is refused would take it away.
+        spawn(Box::new(body)).map_err(short)?;
+        if let Some(manager) = self.manager.take() {
+            let line = manager.line().and_then(|line| line.try_clone_to_owned().ok());
+            self.aborter = manager.aborter();
+            self.pending = Some(Pending { result, end, line });
+            // A thread that is gone is noticed when its result is looked for.
+            let _ = lend.send(manager);
+        }
+        Ok(())
     }
 
     /// What to poll for the end of a thread's wait.
@@ -114,6 +135,7 @@ impl Held {
         let texts = match self.pending.as_ref()?.result.try_recv() {
             Ok((manager, texts)) => {
                 self.manager = Some(manager);
+                self.aborter = None;
                 texts
             }
             Err(TryRecvError::Empty) => return None,
@@ -123,11 +145,11 @@ impl Held {
         Some(texts)
     }
 
-    /// [`Manager::abort`], also while a thread waits.
+    /// [`Manager::abort`], also while a thread waits, and after it has failed.
     pub fn abort(&mut self, code: i32, reason: &str) {
         if let Some(manager) = &mut self.manager {
             manager.abort(code, reason);
-        } else if let Some(aborter) = self.pending.as_mut().and_then(|pending| pending.aborter.take()) {
+        } else if let Some(aborter) = self.aborter.take() {
             aborter(code, reason);
         }
     }
@@ -172,5 +194,28 @@ mod tests {
         let expected = [b"first".to_vec(), b"second".to_vec()];
         assert_eq!((&texts, &thread.join().expect("no panic")), (&expected.to_vec(), &expected.to_vec()));
         assert!(!held.is_away() && held.here().is_some());
+    }
+
+    #[test]
+    fn the_job_can_be_aborted_without_a_thread() {
+        let pair = || {
+            let mut tables = Table::of(2).into_iter();
+            (tables.next().expect("two"), Held::new(Box::new(tables.next().expect("two"))))
+        };
+        let (mut other, mut held) = pair();
+        let refused = held.gather_by(|_| Err(std::io::ErrorKind::WouldBlock.into()), "x".to_owned(), Vec::new());
+        assert!(refused.is_err() && held.here().is_some() && held.end().is_none());
+        held.abort(3, "no thread is left");
+        assert_eq!(other.get(1, "aborted").expect("published"), "3");
+
+        let (mut other, mut held) = pair();
+        let ends = |body| {
+            drop(body);
+            Ok(())
+        };
+        held.gather_by(ends, "x".to_owned(), Vec::new()).expect("a thread");
+        assert!(held.gathered().is_some_and(|texts| texts.is_err()) && held.here().is_none());
+        held.abort(4, "the thread is gone");
+        assert_eq!(other.get(1, "aborted").expect("published"), "4");
     }
 }

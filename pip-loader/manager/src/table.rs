@@ -79,8 +79,12 @@ impl Manager for Table {
         None
     }
 
+    /// Publishes the status as `aborted`.
     fn aborter(&self) -> Option<Aborter> {
-        None
+        let values = Arc::clone(&self.values);
+        Some(Box::new(move |code, _reason| {
+            values.lock().expect("no panic").insert("aborted".to_owned(), code.to_string());
+        }))
     }
 
     fn finalize(&mut self) -> Result<(), Failure> {
