@@ -105,15 +105,44 @@ pub fn is_shared(context: u32) -> bool {
     context / 2 >= SHARED_NUMBERS
 }
 
+/// What connections are to carry behind what is in their rings, by the lines' first numbers: so many bytes that are in
+/// front of it at most, and the frame.
+#[derive(Default)]
+struct News(Mutex<Vec<(u32, usize, Frame)>>);
+
+impl News {
+    /// Adds a frame that is to be carried on a line, unless it is there already.
+    fn add(&self, line: u32, frame: Frame) {
+        let mut news = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !news.iter().any(|&(of, _, due)| (of, due) == (line, frame)) {
+            news.push((line, RING, frame));
+        }
+    }
+
+    /// Takes out what is due on a line when so many more bytes have been written.
+    fn take(&self, line: u32, written: usize) -> Vec<Frame> {
+        let mut news = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut due = Vec::new();
+        news.retain_mut(|(of, before, frame)| {
+            let is_due = *of == line && *before <= written;
+            match is_due {
+                true => due.push(*frame),
+                false if *of == line => *before -= written,
+                false => {}
+            }
+            !is_due
+        });
+        due
+    }
+}
+
 /// What all threads share. It stays.
 pub struct Carrier {
     node: Node,
     pub bridge: &'static Bridge,
     /// This job goes on when another one fails.
     outlives: bool,
-    /// What connections are to carry behind what is in their rings, by the lines' first numbers: so many bytes that are
-    /// in front of it at most, and the frame.
-    news: Mutex<Vec<(u32, usize, Frame)>>,
+    news: News,
     /// Ranks of this node that have failed since there is a carrier: before that nobody could be told of a port.
     dead: Mutex<BTreeSet<u32>>,
     /// Makes lines and inboxes.
@@ -129,7 +158,7 @@ impl Carrier {
     #[must_use]
     pub fn new(node: Node, bridge: &'static Bridge, outlives: bool) -> Self {
         let (ends, writers) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let (news, dead) = (Mutex::default(), Mutex::default());
+        let (news, dead) = (News::default(), Mutex::default());
         Self { node, bridge, outlives, news, dead, turn: Mutex::new(()), ends, writers }
     }
 
@@ -194,15 +223,17 @@ impl Carrier {
     fn write(&self, line: &Line, stream: &mut Writer) -> io::Result<()> {
         loop {
             let heard = line.out.heard();
+            // Before the looks: who ends the line says first what it has to say.
+            let is_open = line.is_open();
             let front = line.out.front(PIECE);
-            let news = self.take_news(line.first, if front.is_empty() { RING } else { front.len() });
+            let news = self.news.take(line.first, if front.is_empty() { RING } else { front.len() });
             if !front.is_empty() {
                 stream.write_all(front)?;
                 if line.out.take(front.len()) {
                     // Whoever has found no room.
                     (0..).take_while(|&rank| self.node.arrived(rank)).count();
                 }
-            } else if news.is_empty() && line.is_open() {
+            } else if news.is_empty() && is_open {
                 line.out.wait(heard, None);
             } else if news.is_empty() {
                 return Ok(());
@@ -211,33 +242,14 @@ impl Carrier {
         }
     }
 
-    /// Takes out what is due on a line when so many more bytes have been written.
-    fn take_news(&self, line: u32, written: usize) -> Vec<Frame> {
-        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut due = Vec::new();
-        news.retain_mut(|(of, before, frame)| {
-            let is_due = *of == line && *before <= written;
-            match is_due {
-                true => due.push(*frame),
-                false if *of == line => *before -= written,
-                false => {}
-            }
-            !is_due
-        });
-        due
-    }
-
     /// Tells the other ends of all connections.
     pub fn tell(&self, frame: Frame) {
-        for line in self.bridge.lines().filter(|line| line.is_open()) {
-            self.tell_on(line, frame);
-        }
+        self.bridge.lines().filter(|line| line.is_open()).for_each(|line| self.tell_on(line, frame));
     }
 
+    /// Tells the other end of a line, behind what is in its ring.
     fn tell_on(&self, line: &Line, frame: Frame) {
-        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-        news.push((line.first, RING, frame));
-        drop(news);
+        self.news.add(line.first, frame);
         line.out.ring();
     }
 
@@ -301,8 +313,10 @@ impl Carrier {
             let used = if body.is_empty() { 0 } else { frame.length as usize };
             if frame.kind == Kind::Packet as u32 && self.is_over(frame.to) {
                 let gone = Frame { length: 0, kind: Kind::Gone as u32, from: frame.to, to: frame.from };
-                // Without room for it the ring is full of what nobody reads. A rank that was killed may have its lock.
-                let _ = line.out.push(gone, [&[], &[]], false);
+                // A rank may have the ring's lock for long: it was killed, or waits for a CPU.
+                if !line.out.push(gone, [&[], &[]], false) {
+                    self.tell_on(line, gone);
+                }
                 continue;
             }
             let here = Frame { from: line.first + frame.from, ..frame };
@@ -364,12 +378,9 @@ impl Carrier {
         self.ends.store(true, Ordering::Relaxed);
         let code = if is_well { 0 } else { libc::ECONNABORTED };
         for line in self.bridge.lines().filter(|line| line.is_open()) {
-            // Without room for them the line's end has to say it. A rank that was killed may have the ring's lock.
-            for frame in self.take_news(line.first, RING) {
-                let _ = line.out.push(frame, [&[], &[]], false);
-            }
+            // Not by its ring, which may be full, or locked by a rank that was killed.
             let over = Frame { length: code.cast_unsigned(), kind: Kind::Over as u32, from: 0, to: 0 };
-            let _ = line.out.push(over, [&[], &[]], false);
+            self.tell_on(line, over);
             line.end(ENDED);
         }
         let until = Instant::now() + limit;
@@ -384,4 +395,25 @@ fn ring() -> Option<Ring> {
     let memory = reserve(RING, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_NORESERVE).ok()?;
     // SAFETY: fresh memory that is never unmapped.
     Some(unsafe { Ring::over(memory.cast(), RING) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_are_carried_once_and_behind_what_was_there() {
+        let news = News::default();
+        let frame = |from| Frame { length: 0, kind: Kind::Gone as u32, from, to: 0 };
+        for from in [3, 4, 3] {
+            news.add(100, frame(from));
+        }
+        news.add(200, frame(5));
+        assert!(news.take(100, RING / 2).is_empty());
+        assert_eq!(news.take(100, RING / 2), [frame(3), frame(4)]);
+        assert_eq!((news.take(100, RING), news.take(200, RING)), (vec![], vec![frame(5)]));
+        // Said once more after it was carried.
+        news.add(100, frame(3));
+        assert_eq!(news.take(100, RING), [frame(3)]);
+    }
 }
