@@ -14,7 +14,7 @@ pub use deadlock::proof;
 pub use deadlock::{Watch, is_stuck};
 pub use place::let_go;
 pub use state::{Asked, RankState, Wait};
-pub use words::ranks;
+pub use words::{is_inner, ranks, world};
 
 use super::backtrace::{CodePlace, python};
 use place::Places;

@@ -1,7 +1,10 @@
-// Meets the others without an argument, with `end` only in MPI_Finalize. With `sessions` it ends after a session of its
-// own, with another argument before it has used MPI.
+// Two ranks on each of two nodes. Those of one of them end before MPI_Init (`leave`), and the others wait for them, in
+// the way that their argument says; `end` only in MPI_Finalize. With `sessions` they end after a session of their own.
 #include <mpi.h>
+#include <stdio.h>
 #include <string.h>
+
+static char data[100000];
 
 static void session(void) {
     MPI_Session session;
@@ -17,9 +20,27 @@ static void session(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1 && strcmp(argv[1], "sessions") == 0) session();
-    if (argc > 1 && strcmp(argv[1], "end") != 0) return 0;
+    const char *way = argc > 1 ? argv[1] : "barrier";
+    if (strcmp(way, "sessions") == 0) session();
+    if (strcmp(way, "sessions") == 0 || strcmp(way, "leave") == 0) return 0;
     MPI_Init(NULL, NULL);
-    if (argc == 1) MPI_Barrier(MPI_COMM_WORLD);
+    int rank, code = MPI_SUCCESS, class = MPI_SUCCESS;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (strcmp(way, "barrier") == 0) MPI_Barrier(MPI_COMM_WORLD);
+    if (strcmp(way, "ssend") == 0 && rank == 0) MPI_Ssend(data, 1, MPI_CHAR, 3, 0, MPI_COMM_WORLD);
+    if (strcmp(way, "ibarrier") == 0) MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    if (strcmp(way, "ialltoall") == 0)
+        MPI_Ialltoall(data, 1, MPI_INT, data + 1000, 1, MPI_INT, MPI_COMM_WORLD, &request);
+    if (strcmp(way, "ireduce") == 0)
+        MPI_Ireduce(data, data + 50000, 10000, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (strcmp(way, "survive") == 0 && rank == 0) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        code = MPI_Recv(data, 1, MPI_CHAR, 3, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Error_class(code, &class);
+        puts(class == MPIX_ERR_PROC_FAILED ? "it was told of the failure" : "it was not");
+        fflush(stdout);
+    }
     return MPI_Finalize();
 }

@@ -42,6 +42,13 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/isolated ranks of several nodes end, but not one that never begins".into(), never_begun_alone),
         trial("nodes/wrappers wait for another node, which has ended".into(), never_again),
         trial("nodes/isolated ranks wait for another node, and the time is over".into(), never_in_time),
+        trial("nodes/a message to the last rank of a node that has ended before MPI_Init".into(), || {
+            never_begun(["ssend", "leave"])
+        }),
+        trial("nodes/nonblocking collectives with a node that has ended before MPI_Init".into(), || {
+            ["ibarrier", "ialltoall", "ireduce"].into_iter().try_for_each(|way| never_begun([way, "leave"]))
+        }),
+        trial("nodes/ranks survive a node that has ended before MPI_Init".into(), outlived),
     ]
 }
 
@@ -285,21 +292,34 @@ fn never_come(node: u32) -> Outcome {
 
 /// All ranks of a node end before `MPI_Init`, and those of the other one wait for them in a collective call.
 fn never_begun(nodes: [&str; 2]) -> Outcome {
-    let source = place::root().join("tests/programs/tools/before_init.c");
-    let program = programs::compile_as("nodes-before-init", &source, Abi::Mpi5, &[])?;
-    let mut job = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
-    for (node, word) in nodes.into_iter().enumerate() {
-        job = job.args(&[":"][..node]).args(["-n", "1"]).arg(place::built_file("pip-exec")?);
-        job = job.args(["-n", "2"]).arg(&program).args(Some(word).filter(|word| !word.is_empty()));
-    }
-    let left = if nodes[0] == "leave" { "rank 0 on node 0" } else { "rank 2 on node 1" };
-    let ended = job.run()?.expect_code(1)?;
+    let left = if nodes[0] == "leave" { "rank 0 on node 0" } else { " on node 1" };
+    let ended = of_two_kinds(&[], nodes)?.run()?.expect_code(1)?;
     // Whoever connects at the moment when the other node leaves loses it.
     if ended.says(&format!("{left} is lost")) {
         return Ok(());
     }
     let ended = ended.expect_text(&format!("{left} ("))?;
     ended.expect_text("ended without calling MPI_Init, and others wait for it").map(drop)
+}
+
+/// Such ranks count as failed once others wait for one of them.
+fn outlived() -> Outcome {
+    let job = of_two_kinds(&["--on-failure", "continue"], ["survive", "leave"])?;
+    let ended = job.run()?.expect_code(0)?.expect_text("it was told of the failure")?;
+    ended.expect_text("rank 3 on node 1 (")?.expect_text("ended without calling MPI_Init").map(drop)
+}
+
+/// A job of two ranks on each of two nodes, with a word for each node.
+fn of_two_kinds(options: &[&str], nodes: [&str; 2]) -> Result<Program, String> {
+    let source = place::root().join("tests/programs/tools/before_init.c");
+    let program = programs::compile_as("nodes-before-init", &source, Abi::Mpi5, &[])?;
+    let mut job = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
+    for (node, word) in nodes.into_iter().enumerate() {
+        job = job.args(&[":"][..node]).args(["-n", "1"]).arg(place::built_file("pip-exec")?);
+        let job_of_node = job.args(options).args(["-n", "2"]).arg(&program);
+        job = job_of_node.args(Some(word).filter(|word| !word.is_empty()));
+    }
+    Ok(job)
 }
 
 /// The same of ranks with an address space each, of which the first of the second node never begins.

@@ -4,19 +4,20 @@
 //! Nobody comes to a node whose ranks have all ended: what is sent there stays with its sender, so no proof that the
 //! job cannot go on ([`Deadlock`](super::sources)) counts it. Such a node says so to the first launcher, which tells
 //! all others. Who finds a rank of its own that has waited for such a rank for a while says so to the first one, which
-//! names it, and ends the job. A rank that had sessions may have sent what has not arrived, but it takes no part in
-//! `MPI_Finalize`: only who waits in that for it does so in vain.
+//! names it, and ends the job. Where ranks survive each other, all of that node that never come count as failed then.
+//! A rank that had sessions may have sent what has not arrived, but it takes no part in `MPI_Finalize`: only who waits
+//! in that for it does so in vain.
 //!
 //! A rank with an address space of its own is a node to the others, and no launcher sees what it waits for. But it
 //! tells its launcher when it has called `MPI_Init`, and then it waits for all others, in `MPI_Finalize` at the latest.
 
-use super::barriers::Word;
+use super::barriers::{Row, Word};
 use super::source::{Sleep, Source};
 use super::{GRACE, Job};
-use cohort_base::boot::Lifecycle;
+use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_base::picture::Told;
 use pip_ground::say;
-use pip_insight::hang::{RankState, Wait};
+use pip_insight::hang::{RankState, Wait, is_inner, world};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -30,116 +31,160 @@ pub(super) struct Absent {
     /// It was said of this node.
     has_left: bool,
     /// What the others were told, by the first one.
-    told: BTreeSet<(u32, u32, bool)>,
+    told: BTreeSet<Row>,
     /// When to look at the ranks of this node next, once somebody is known who never comes.
     next: Option<Instant>,
     /// Since when one with an address space of its own has called `MPI_Init` beside that one.
     begun: Option<Instant>,
-    /// It was said that a rank waits.
-    is_found: bool,
+    /// Nodes of which it was said that a rank here waits for them.
+    found: BTreeSet<u32>,
+    /// Those that the first one has named.
+    named: BTreeSet<u32>,
 }
 
 impl Absent {
-    /// A rank of this node that has ended without `MPI_Init`: once all have ended, if they share an address space.
-    fn leave(&mut self, job: &Job<'_>) -> Option<Word> {
+    /// The ranks of this node that have ended without `MPI_Init`: once all have ended, if they share an address space.
+    fn leave(&mut self, job: &Job<'_>) -> Vec<Row> {
         let server = job.spawner.served.server.as_ref();
         if self.has_left || (server.is_none() && !job.alive.is_empty()) {
-            return None;
+            return Vec::new();
         }
-        let records = job.spawner.node.ranks().iter();
-        let mut locals = (0..job.spawner.ranks.len()).zip(records);
-        let never = locals.find(|(local, record)| match server {
+        let locals = (0..job.spawner.ranks.len()).zip(job.spawner.node.ranks());
+        let never = locals.filter(|(local, record)| match server {
             Some(server) => server.has_never_begun(*local) && !job.alive.values().any(|alive| alive == local),
             None => !record.has_begun.load(Ordering::Acquire) && job.spawner.world_of(*local).is_none(),
         });
-        self.has_left = server.is_none() || never.is_some();
-        let (local, record) = never?;
-        let (node, rank) = (job.membership.place().index, job.spawner.numbers[local]);
-        let had_sessions = record.lifecycle.load(Ordering::Acquire) != Lifecycle::Fresh as u32;
-        Some(Word::Never { node, rank, had_sessions })
+        let had_sessions = |record: &RankBoot| record.lifecycle.load(Ordering::Acquire) != Lifecycle::Fresh as u32;
+        let ranks = never.map(|(local, record)| (job.spawner.numbers[local], had_sessions(record)));
+        let rows = Row::all(job.membership.place().index, ranks);
+        self.has_left = server.is_none() || !rows.is_empty();
+        rows
+    }
+
+    /// Whether ranks of this node may wait for some that never come, and nobody was told.
+    fn is_looking(&self, job: &Job<'_>) -> bool {
+        let never = &job.heard.barriers.never;
+        !job.alive.is_empty() && never.iter().any(|row| !self.found.contains(&row.node))
     }
 
     /// Who of these a rank of this node has waited for, if it is time to look.
     fn missed(&mut self, job: &Job<'_>) -> Option<Word> {
-        let never = &job.heard.barriers.never;
         let now = Instant::now();
-        if self.is_found || never.is_empty() || job.alive.is_empty() || self.next.is_some_and(|next| now < next) {
+        if !self.is_looking(job) || self.next.is_some_and(|next| now < next) {
             return None;
         }
         self.next = Some(now + GRACE);
-        let found = match &job.spawner.served.server {
+        let (node, rank) = match &job.spawner.served.server {
             Some(server) => {
                 self.begun = self.begun.or(Some(now)).filter(|_| server.has_begun());
-                never.first().filter(|_| self.begun.is_some_and(|since| now - since >= LONG))
+                self.begun.filter(|&since| now - since >= LONG)?;
+                job.heard.barriers.never.first().map(|row| (row.node, row.first))?
             }
-            None => {
-                let states = job.states();
-                let is_missed = |rank, had_sessions| states.iter().any(|state| waits_for(state, rank, had_sessions));
-                never.iter().find(|(_, rank, had_sessions)| is_missed(*rank, *had_sessions))
-            }
+            None => self.awaited_here(job)?,
         };
-        let (node, rank, _) = *found?;
-        self.is_found = true;
+        self.found.insert(node);
         Some(Word::Needs { node, rank })
+    }
+
+    /// One that a rank of this node, which sees what its ranks wait for, has waited for, and its node.
+    fn awaited_here(&self, job: &Job<'_>) -> Option<(u32, u32)> {
+        let states = job.states();
+        // What waits for one that has failed is told so.
+        let mut awaited = states.iter().flat_map(awaited).filter(|need| !job.has_failed(need.rank));
+        let never = job.heard.barriers.never.iter().filter(|row| !self.found.contains(&row.node));
+        awaited.find_map(|need| {
+            let mut rows = never.clone();
+            let row = rows.find(|row| row.has(need.rank) && (need.is_of_the_end || !row.had_sessions))?;
+            Some((row.node, need.rank))
+        })
+    }
+
+    /// Somebody waits for a rank that never comes, on this node.
+    fn name(&mut self, job: &mut Job<'_>, node: u32, rank: u32) {
+        if !self.named.insert(node) {
+            return;
+        }
+        let who = match job.membership.place().count {
+            1 => job.membership.name_of(rank),
+            _ => job.membership.name_at(node, rank),
+        };
+        let mut rows = job.heard.barriers.never.iter();
+        let others = match job.spawner.served.server {
+            Some(_) => "which others have called: they wait for it, in MPI_Finalize at the latest",
+            None if rows.any(|row| row.node == node && row.has(rank) && row.had_sessions) => {
+                "and others wait for it in MPI_Finalize, where all ranks of all nodes meet"
+            }
+            None => "and others wait for it",
+        };
+        say(format_args!("{who} ended without calling MPI_Init, {others}"));
+        if !job.survives {
+            return job.begin_shutdown(1);
+        }
+        let rows = job.heard.barriers.never.iter().filter(|row| row.node == node);
+        let ranks = rows.flat_map(|row| row.ranks()).collect();
+        job.count_as_failed(ranks);
     }
 }
 
-/// Whether a rank has waited long for this one, and nobody else can end that.
-fn waits_for(state: &RankState, rank: u32, had_sessions: bool) -> bool {
-    let may_end = |wait: &Wait| had_sessions && wait.call != "MPI_Finalize";
-    let is_long = |wait: &&Wait| wait.since >= LONG && (!wait.is_any || wait.needs.len() == 1) && !may_end(wait);
-    let mut needs = state.waits.iter().filter(is_long).flat_map(|wait| &wait.needs);
-    let is_it = i32::try_from(rank).ok();
-    // Who has access to a window may be somebody else.
-    let is_meant = |told| match told {
-        Told::Missing | Told::Receive => true,
-        Told::Access => false,
-        _ => !had_sessions,
-    };
-    !state.has_ended && needs.any(|need| is_meant(need.told) && Some(need.world) == is_it)
+/// A rank that another one waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Need {
+    rank: u32,
+    /// In vain also if that one has used sessions.
+    is_of_the_end: bool,
+}
+
+/// For whom a rank has waited so long that it will do so for ever if they never come.
+fn awaited(state: &RankState) -> impl Iterator<Item = Need> {
+    let is_vain = |wait: &&Wait| wait.since >= LONG && (!wait.is_any || wait.needs.len() == 1);
+    let waits = state.waits.iter().filter(move |wait| !state.has_ended && is_vain(wait));
+    waits.flat_map(|wait| {
+        // Who has access to a window may be somebody else.
+        let needs = wait.needs.iter().filter(|need| need.told != Told::Access);
+        // A nonblocking collective says nothing of other nodes; what it still waits for is among what is pending.
+        let is_unsaid = wait.needs.iter().any(|need| matches!(need.told, Told::Outside | Told::Collective));
+        let inner = state.pending.iter().filter(move |fact| is_unsaid && is_inner(fact));
+        let is_end = wait.call == "MPI_Finalize";
+        needs.chain(inner).filter_map(move |fact| {
+            let is_of_the_end = is_end && matches!(fact.told, Told::Missing | Told::Receive);
+            Some(Need { rank: world(fact)?, is_of_the_end })
+        })
+    })
 }
 
 impl Source for Absent {
     fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
-        let is_looking = !self.is_found && !job.alive.is_empty();
-        sleep.until(self.next.filter(|_| is_looking));
+        sleep.until(self.next.filter(|_| self.is_looking(job)));
     }
 
     fn serve(&mut self, job: &mut Job<'_>) {
-        let is_alone = job.membership.place().count < 2;
-        if is_alone && job.spawner.served.server.is_none() || job.survives || job.ends.shutdown.is_some() {
+        let is_out_of_sight = match job.spawner.served.server {
+            Some(_) => job.survives,
+            None => job.membership.place().count < 2,
+        };
+        if is_out_of_sight || job.ends.shutdown.is_some() {
             return;
         }
         let is_first = job.membership.place().index == 0;
-        // The second looks at what the first has found: nothing else may come that wakes this launcher.
-        for look in [Self::leave, Self::missed] {
-            match look(self, job) {
-                Some(word) if is_first => job.heard.barriers.take(word),
-                Some(word) => job.membership.monitor_mut().tell_up(word.encode()),
-                None => {}
-            }
+        let tell = |job: &mut Job<'_>, word: Word| match is_first {
+            true => job.heard.barriers.take(word),
+            false => job.membership.monitor_mut().tell_up(word.encode()),
+        };
+        self.leave(job).into_iter().for_each(|row| tell(job, Word::Never(row)));
+        // Behind what was just found: nothing else may come that wakes this launcher.
+        if let Some(word) = self.missed(job) {
+            tell(job, word);
         }
         if !is_first {
             return;
         }
-        for &(node, rank, had_sessions) in &job.heard.barriers.never {
-            if self.told.insert((node, rank, had_sessions)) {
-                job.membership.monitor_mut().tell_down(Word::Never { node, rank, had_sessions }.encode());
+        for &row in &job.heard.barriers.never {
+            if self.told.insert(row) {
+                job.membership.monitor_mut().tell_down(Word::Never(row).encode());
             }
         }
-        if let Some((node, rank)) = job.heard.barriers.needed {
-            let who = match is_alone {
-                true => job.membership.name_of(rank),
-                false => job.membership.name_at(node, rank),
-            };
-            let had_sessions = job.heard.barriers.never.contains(&(node, rank, true));
-            let others = match job.spawner.served.server {
-                Some(_) => "which others have called: they wait for it, in MPI_Finalize at the latest",
-                None if had_sessions => "and others wait for it in MPI_Finalize, where all ranks of all nodes meet",
-                None => "and others wait for it",
-            };
-            say(format_args!("{who} ended without calling MPI_Init, {others}"));
-            job.begin_shutdown(1);
+        if let Some((node, rank)) = job.heard.barriers.needed.take() {
+            self.name(job, node, rank);
         }
     }
 }
@@ -149,23 +194,47 @@ mod tests {
     use super::*;
     use cohort_base::picture::Fact;
 
+    fn all_of(waits: Vec<Wait>, pending: Vec<Fact>) -> Vec<u32> {
+        awaited(&RankState { waits, pending, ..RankState::default() }).map(|need| need.rank).collect()
+    }
+
+    fn wait(since: Duration, is_any: bool, needs: impl IntoIterator<Item = Fact>) -> Wait {
+        Wait { since, is_any, needs: needs.into_iter().collect(), ..Wait::default() }
+    }
+
     #[test]
-    fn only_a_long_wait_that_nobody_else_can_end_misses_a_rank() {
-        let wait = |since, is_any, ranks: &[i32]| {
+    fn only_a_long_wait_that_nobody_else_can_end_misses_ranks() {
+        let needs = |ranks: &[i32]| {
             let needs = ranks.iter().map(|&world| Fact { world, ..Fact::new(Told::Missing) });
-            let wait = Wait { since, is_any, needs: needs.collect(), ..Wait::default() };
-            RankState { waits: vec![wait], ..RankState::default() }
+            needs.collect::<Vec<_>>()
         };
-        assert!(waits_for(&wait(LONG, false, &[1, 2]), 2, false));
-        assert!(waits_for(&wait(LONG, true, &[2]), 2, false));
-        assert!(!waits_for(&wait(LONG, true, &[1, 2]), 2, false));
-        assert!(!waits_for(&wait(LONG, false, &[1, 3]), 2, false));
-        assert!(!waits_for(&wait(LONG / 2, false, &[2]), 2, false));
-        let mut at_end = wait(LONG, false, &[2]);
-        assert!(!waits_for(&at_end, 2, true));
-        at_end.waits[0].call = "MPI_Finalize".to_owned();
-        assert!(waits_for(&at_end, 2, true));
-        at_end.waits[0].needs[0].told = Told::Send;
-        assert!(!waits_for(&at_end, 2, true));
+        assert_eq!(all_of(vec![wait(LONG, false, needs(&[1, 2]))], vec![]), [1, 2]);
+        assert_eq!(all_of(vec![wait(LONG, true, needs(&[2]))], vec![]), [2]);
+        assert!(all_of(vec![wait(LONG, true, needs(&[1, 2]))], vec![]).is_empty());
+        assert!(all_of(vec![wait(LONG / 2, false, needs(&[2]))], vec![]).is_empty());
+    }
+
+    #[test]
+    fn messages_of_collectives_are_waited_for_with_them() {
+        let message = |context, world| Fact { context, world, ..Fact::new(Told::Posted) };
+        let pending = || vec![message(9, 3), message(8, 4)];
+        let waits = |told| vec![wait(LONG, false, [Fact::new(told)])];
+        assert_eq!(all_of(waits(Told::Outside), pending()), [3]);
+        assert_eq!(all_of(waits(Told::Collective), pending()), [3]);
+        assert!(all_of(waits(Told::Receive), pending()).is_empty());
+        assert!(all_of(vec![], pending()).is_empty());
+    }
+
+    #[test]
+    fn who_had_sessions_is_waited_for_in_vain_at_the_end_only() {
+        let of_call = |call: &str, told| {
+            let needs = vec![Fact { world: 2, ..Fact::new(told) }];
+            let waits = vec![Wait { since: LONG, call: call.to_owned(), needs, ..Wait::default() }];
+            let state = RankState { waits, ..RankState::default() };
+            awaited(&state).map(|need| need.is_of_the_end).collect::<Vec<_>>()
+        };
+        assert_eq!(of_call("MPI_Recv", Told::Missing), [false]);
+        assert_eq!(of_call("MPI_Finalize", Told::Missing), [true]);
+        assert_eq!(of_call("MPI_Finalize", Told::Send), [false]);
     }
 }

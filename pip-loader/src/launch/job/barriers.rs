@@ -10,6 +10,7 @@ use super::source::{Sleep, Source};
 use super::{GRACE, Job};
 use pip_ground::say;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Instant;
 
 /// How the words of this begin.
@@ -22,23 +23,54 @@ pub(super) enum Word {
     Left { node: u32, barriers: u32 },
     /// The ranks of a node wait in the last of so many.
     Waits { barriers: u32 },
-    /// A rank has ended without `MPI_Init`, all of its node have, and it had sessions or had not
-    /// ([`absent`](super::absent)).
-    Never { node: u32, rank: u32, had_sessions: bool },
+    /// All ranks of a node have ended, these without `MPI_Init` ([`absent`](super::absent)).
+    Never(Row),
     /// Somebody waits for that one.
     Needs { node: u32, rank: u32 },
 }
 
+/// Ranks of a node that end without `MPI_Init`, and whose numbers follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Row {
+    pub(super) node: u32,
+    pub(super) first: u32,
+    pub(super) count: u32,
+    /// They have used sessions.
+    pub(super) had_sessions: bool,
+}
+
+impl Row {
+    /// Those of a node with these numbers, which ascend, and whether each has used sessions.
+    pub(super) fn all(node: u32, ranks: impl IntoIterator<Item = (u32, bool)>) -> Vec<Self> {
+        let mut rows: Vec<Self> = Vec::new();
+        for (first, had_sessions) in ranks {
+            let follows = |row: &&mut Self| row.first + row.count == first && row.had_sessions == had_sessions;
+            match rows.last_mut().filter(follows) {
+                Some(last) => last.count += 1,
+                None => rows.push(Self { node, first, count: 1, had_sessions }),
+            }
+        }
+        rows
+    }
+
+    pub(super) fn has(self, rank: u32) -> bool {
+        rank.checked_sub(self.first).is_some_and(|place| place < self.count)
+    }
+
+    pub(super) fn ranks(self) -> Range<u32> {
+        self.first..self.first.saturating_add(self.count)
+    }
+}
+
 impl Word {
     pub(super) fn encode(self) -> Vec<u8> {
-        let (kind, node, number) = match self {
-            Self::Left { node, barriers } => (0, node, barriers),
-            Self::Waits { barriers } => (1, 0, barriers),
-            Self::Never { node, rank, had_sessions: false } => (2, node, rank),
-            Self::Never { node, rank, had_sessions: true } => (4, node, rank),
-            Self::Needs { node, rank } => (3, node, rank),
+        let words = match self {
+            Self::Left { node, barriers } => [0, node, barriers, 0],
+            Self::Waits { barriers } => [1, 0, barriers, 0],
+            Self::Never(Row { node, first, count, had_sessions }) => [if had_sessions { 4 } else { 2 }, node, first, count],
+            Self::Needs { node, rank } => [3, node, rank, 0],
         };
-        let words = MARK.into_iter().chain([kind, node, number]);
+        let words = MARK.into_iter().chain(words);
         words.flat_map(u32::to_le_bytes).collect()
     }
 
@@ -47,10 +79,12 @@ impl Word {
         let rest = bytes.strip_prefix(&MARK[0].to_le_bytes())?;
         let words: Vec<_> = rest.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
         match words[..] {
-            [0, node, barriers] => Some(Self::Left { node, barriers }),
-            [1, _, barriers] => Some(Self::Waits { barriers }),
-            [2 | 4, node, rank] => Some(Self::Never { node, rank, had_sessions: words[0] == 4 }),
-            [3, node, rank] => Some(Self::Needs { node, rank }),
+            [0, node, barriers, _] => Some(Self::Left { node, barriers }),
+            [1, _, barriers, _] => Some(Self::Waits { barriers }),
+            [2 | 4, node, first, count] => {
+                Some(Self::Never(Row { node, first, count, had_sessions: words[0] == 4 }))
+            }
+            [3, node, rank, _] => Some(Self::Needs { node, rank }),
             _ => None,
         }
     }
@@ -63,9 +97,9 @@ pub(super) struct Heard {
     left: Option<(u32, u32)>,
     /// The most that ranks wait in the last of.
     waits: u32,
-    /// Nodes and ranks that never come, and whether they had sessions.
-    pub(super) never: BTreeSet<(u32, u32, bool)>,
-    /// The first of them that somebody waits for.
+    /// Ranks that never come.
+    pub(super) never: BTreeSet<Row>,
+    /// The first of them that somebody waits for, and its node.
     pub(super) needed: Option<(u32, u32)>,
 }
 
@@ -77,7 +111,7 @@ impl Heard {
             }
             Word::Left { .. } => {}
             Word::Waits { barriers } => self.waits = self.waits.max(barriers),
-            Word::Never { node, rank, had_sessions } => _ = self.never.insert((node, rank, had_sessions)),
+            Word::Never(row) => _ = self.never.insert(row),
             Word::Needs { node, rank } => _ = self.needed.get_or_insert((node, rank)),
         }
     }
@@ -162,14 +196,23 @@ mod tests {
             (Word::Left { node: 2, barriers: 1 }, Some(2)),
             (Word::Left { node: 1, barriers: 2 }, Some(2)),
             (Word::Waits { barriers: 3 }, Some(2)),
-            (Word::Never { node: 1, rank: 5, had_sessions: true }, Some(2)),
+            (Word::Never(Row { node: 1, first: 5, count: 2, had_sessions: true }), Some(2)),
             (Word::Needs { node: 1, rank: 5 }, Some(2)),
         ] {
             heard.take(Word::decode(&word.encode()).expect("one of these"));
             assert_eq!(heard.missing(), missing, "{word:?}");
         }
-        assert_eq!((heard.never.first(), heard.needed), (Some(&(1, 5, true)), Some((1, 5))));
+        assert_eq!((heard.never.first(), heard.needed), (Some(&Row { node: 1, first: 5, count: 2, had_sessions: true }), Some((1, 5))));
         assert_eq!(Word::decode(&[8, 0, 0, 0, 1]), None);
         assert_eq!(Word::decode(b"\x07\0\0\0check"), None);
+    }
+
+    #[test]
+    fn numbers_that_follow_each_other_are_a_row() {
+        let row = |first, count| Row { node: 3, first, count };
+        assert_eq!(Row::all(3, [2, 3, 4, 7, 9, 10]), [row(2, 3), row(7, 1), row(9, 2)]);
+        assert!(Row::all(3, []).is_empty());
+        let [has, has_not] = [[2, 4], [1, 5]].map(|ranks| ranks.map(|rank| row(2, 3).has(rank)));
+        assert_eq!((has, has_not, row(2, 3).ranks()), ([true; 2], [false; 2], 2..5));
     }
 }

@@ -211,6 +211,16 @@ impl Job<'_> {
         true
     }
 
+    /// Whether a rank has failed, and the others go on.
+    pub(super) fn has_failed(&self, rank: u32) -> bool {
+        self.survivors.failed.contains(&rank)
+    }
+
+    /// Others wait for these ranks, which never come. By the first node.
+    pub(super) fn count_as_failed(&mut self, ranks: Vec<u32>) {
+        self.take_at_first(Word::Ranks(ranks));
+    }
+
     /// A rank of this node has failed.
     fn tell_other_jobs(&self, rank: usize) {
         if let Some(outside) = &self.outside {
