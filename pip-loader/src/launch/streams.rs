@@ -216,11 +216,13 @@ pub fn empty_common_files(output: &Output, place: Place) {
     if place.count < 2 {
         return;
     }
-    for name in names_of_all(output, place.index, &host()) {
-        // What is wrong with one is said when ranks are to have it.
+    let is_file = |facts: io::Result<fs::Metadata>| facts.is_ok_and(|facts| facts.is_file());
+    // Who reads a named pipe would find its end if it were opened and closed. What is wrong with a file is said when
+    // ranks are to have it.
+    for name in names_of_all(output, place.index, &host()).iter().filter(|name| is_file(fs::metadata(name))) {
         let file = fs::OpenOptions::new().append(true).custom_flags(libc::O_NONBLOCK).open(name);
         if let Ok(file) = file
-            && file.metadata().is_ok_and(|facts| facts.is_file())
+            && is_file(file.metadata())
         {
             let _ = file.set_len(0);
         }

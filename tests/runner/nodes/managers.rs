@@ -25,6 +25,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/--hosts takes no Slurm without a cluster".into(), no_cluster),
         trial("nodes/isolated ranks of two nodes are one job".into(), isolated),
         trial("nodes/a file that ranks of all nodes write to".into(), common_file),
+        trial("nodes/a named pipe that ranks of all nodes write to".into(), common_pipe),
         trial("nodes/isolated ranks wait for the first node, which has ended".into(), || never_come(0)),
         trial("nodes/isolated ranks wait for the other node, which has ended".into(), || never_come(1)),
         trial("nodes/ranks wait for the first node, which has ended before MPI_Init".into(), || {
@@ -365,4 +366,20 @@ fn common_file() -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Its reader is there before the job, and finds the end after it. All ranks have it before one of them ends.
+fn common_pipe() -> Outcome {
+    let script = "rm -f pipe started.*; mkfifo pipe; cat pipe >read & \
+                  \"$0\" -n 2 \"$1\" --no-mpi -n 2 -outfile-pattern pipe sh -c 'touch started.$$; \
+                  while test $(ls started.* | wc -l) -lt 4; do sleep 0.02; done; echo a line'; \
+                  status=$?; test $status = 0 || kill $!; wait $!; cat read; exit $status";
+    let manager = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
+    let folder = place::scratch()?;
+    let shell = Program::new("sh").directory(&folder).args(["-c", script]).arg(manager);
+    let ended = shell.arg(place::built_file("pip-exec")?).run()?.expect_code(0)?;
+    match ended.stdout.matches("a line\n").count() {
+        4 => Ok(()),
+        _ => Err(ended.failure("four lines are expected")),
+    }
 }
