@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 12] = [
+    let named: [(&str, Body); 15] = [
         ("nothing is lost by SIGTERM", terminated),
         ("nothing is lost of Fortran's", fortrans),
         ("lines come as they are printed", as_printed),
@@ -42,10 +42,13 @@ pub fn trials() -> Vec<Trial> {
         ("a device that is full", full_device),
         ("a file that is full", full_file),
         ("nothing is lost of what a rank leaves behind for a while", left),
-        ("what a rank leaves behind does not hold the job", left_for_ever),
+        ("what a rank leaves behind does not hold the job", || left_for_ever("")),
+        ("what a rank leaves behind is not late", || left_for_ever("--timeout 4")),
+        ("a rank that nobody may kill does not hold the job", unkillable),
         ("who writes for ever does not keep the job", for_ever),
         ("a reader that is gone at the end", unread),
         ("input that cannot be read", no_input),
+        ("input of a terminal that stops the job", stopped),
     ];
     let named = named.map(|(name, body)| trial(format!("output/{name}"), body));
     trials.extend(named);
@@ -125,15 +128,30 @@ fn left() -> Outcome {
     }
 }
 
-fn left_for_ever() -> Outcome {
+fn left_for_ever(options: &str) -> Outcome {
     // The runner looks for what is left when the shell ends.
-    let script = "\"$0\" -n 2 --no-mpi sh -c 'sleep 600 & echo $! >>pids; echo whole'; \
+    let script = "\"$0\" $1 -n 2 --no-mpi sh -c 'sleep 600 & echo $! >>pids; echo whole'; \
                   status=$?; kill $(cat pids); exit $status";
     let folder = place::scratch()?;
     let _ = std::fs::remove_file(folder.join("pids"));
     let shell = Program::new("sh").directory(&folder).args(["-c", script]).arg(place::built_file("pip-exec")?);
-    let ended = shell.run()?.expect_code(0)?.expect_text("whole\n")?;
+    let ended = shell.arg(options).run()?.expect_code(0)?.expect_text("whole\n")?;
     ended.expect_text("(sleep), left behind by ranks, may write to the output of the ranks").map(drop)
+}
+
+/// A rank becomes another user's, whose processes the launcher may not kill. Where no user may become another one,
+/// the rank has ended by itself.
+fn unkillable() -> Outcome {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let script = "rm -f nobodys; setpriv --bounding-set -kill --inh-caps -kill \"$0\" --timeout 2 --grace 0.1 \
+                  -n 2 --no-mpi sh -c 'test $PMI_RANK = 0 || exec sleep 600; echo $$ >nobodys; \
+                  exec setpriv --reuid 65534 --clear-groups sleep 600'; \
+                  status=$?; kill -9 $(cat nobodys); exit $status";
+    let shell = Program::new("sh").directory(&place::scratch()?).args(["-c", script]);
+    let ended = shell.arg(place::built_file("pip-exec")?).run()?.expect_code(124)?;
+    ended.expect_text("was killed and does not end: it is another user's, or in the kernel").map(drop)
 }
 
 fn fortrans() -> Outcome {
@@ -221,4 +239,16 @@ fn no_input() -> Outcome {
     let script = "exec \"$0\" -n 2 --stdin all --no-mpi cat </";
     let job = Program::new("sh").args(["-c", script]).arg(place::built_file("pip-exec")?);
     job.run()?.expect_code(1)?.expect_text("standard input cannot be read").map(drop)
+}
+
+/// The time in which it is stopped is not the job's.
+fn stopped() -> Outcome {
+    let script = place::root().join("tests/programs/tools/background.py");
+    let job = Program::new("python3").arg(script).arg("10").arg(place::built_file("pip-exec")?);
+    let ended = job.args(["--timeout", "8", "--stdin", "all", "-n", "2", "--no-mpi", "cat"]).run()?.expect_code(0)?;
+    // The terminal's echo is one more.
+    match ended.stdout.matches("a line").count() {
+        3 => Ok(()),
+        _ => Err(ended.failure("each rank reads the line")),
+    }
 }

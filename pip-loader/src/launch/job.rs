@@ -22,6 +22,7 @@ use super::founder::Watched;
 use super::guardian;
 use super::guests::Guests;
 use super::membership::Membership;
+use super::options::Input;
 use super::outcome::Adoption;
 use super::output::Forwarder;
 use super::outside::Outside;
@@ -42,6 +43,7 @@ use source::Source;
 use sources::Clients;
 use spread::Spreads;
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 use survivors::Survivors;
@@ -61,6 +63,9 @@ const ISOLATED: &str = "--check looks at ranks that share an address space, and 
 
 /// Status of a job whose output nobody reads any more, as of any program in a pipe.
 const UNREAD: i32 = 128 + libc::SIGPIPE;
+
+/// How often a job looks whether it was stopped, if a terminal may do that.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// How long output of a job that is ended may wait for its reader.
 const READ_TIME: Duration = Duration::from_secs(1);
@@ -113,6 +118,9 @@ struct Ends {
     dying: Option<i32>,
     /// All ranks have ended: until when others may still write to their output.
     output_until: Option<Instant>,
+    /// All ranks of the job have ended, and nothing has ended it before. What is left is its output, which neither the
+    /// end of its time nor that of its manager makes a failure.
+    is_well: bool,
     /// A program that a rank started was lost: when that was noticed, and what to say unless the rank's task ends soon.
     lost: Option<(Instant, String)>,
     /// Exit status of the first rank that ended with its communicator while others went on, or 0.
@@ -124,6 +132,8 @@ struct Ends {
 struct Shutdown {
     status: i32,
     kill_at: Instant,
+    /// When they were killed first.
+    killed: Option<Instant>,
 }
 
 /// What other launchers have said.
@@ -145,6 +155,10 @@ struct TimeLimit {
     deadline: Option<Instant>,
     /// How long the ranks may take to end when somebody ends the job, if the user says so.
     grace: Option<Duration>,
+    /// A terminal stops the job, and this process with it, if it reads there in the background.
+    may_stop: bool,
+    /// When this process was awake.
+    awake: Instant,
 }
 
 /// What is told of the job.
@@ -158,6 +172,36 @@ struct About {
     stats: Option<stats::Wanted>,
     /// What was looked for in the programs.
     check: Option<check::Wanted>,
+}
+
+impl TimeLimit {
+    /// From now on.
+    fn of(job: &Prepared) -> Self {
+        let now = Instant::now();
+        Self {
+            limit: job.timeout,
+            deadline: job.timeout.map(|limit| now + limit),
+            grace: end::grace(&job.environment),
+            may_stop: job.streams.input == Input::All && nix::unistd::isatty(io::stdin()).unwrap_or(false),
+            awake: now,
+        }
+    }
+
+    /// This much time passed while the job was stopped.
+    fn put_off(&mut self, time: Duration) {
+        self.deadline = self.deadline.map(|at| at + time);
+    }
+
+    /// This process is awake, and has slept on purpose until this time. If that is long ago, where a terminal may stop
+    /// it, that has.
+    fn wake_up(&mut self, until: Option<Instant>) {
+        let now = Instant::now();
+        let late = now.saturating_duration_since(until.map_or(self.awake, |until| until.max(self.awake)));
+        if self.may_stop && late > BEAT {
+            self.put_off(late);
+        }
+        self.awake = now;
+    }
 }
 
 impl<'a> Job<'a> {
@@ -183,11 +227,7 @@ impl<'a> Job<'a> {
             sources: sources::of_all_jobs(),
             signals,
             ends: Ends::default(),
-            time: TimeLimit {
-                limit: job.timeout,
-                deadline: job.timeout.map(|limit| Instant::now() + limit),
-                grace: end::grace(&job.environment),
-            },
+            time: TimeLimit::of(&job),
             control: Control::default(),
             watch: Watch::new(),
             later: job.later.clone(),
@@ -321,6 +361,7 @@ impl<'a> Job<'a> {
     /// After the last rank has ended: waits for what processes that ranks left behind still write, for a while, and
     /// for those that may yet call MPI.
     fn await_writers(&mut self) {
+        self.ends.is_well = self.ends.shutdown.is_none();
         let until = *self.ends.output_until.insert(Instant::now() + LEFT_TIME);
         let is_read = |job: &Self| job.spawner.streams.forwarders.iter().all(Forwarder::is_done);
         let is_left = |job: &Self| job.has_gone_unused() && !end::children().is_empty();
@@ -416,7 +457,7 @@ impl<'a> Job<'a> {
                 self.alive.remove(&founder.process());
             }
             self.kill_alive(Signal::SIGTERM);
-            self.ends.shutdown = Some(Shutdown { status, kill_at: Instant::now() + GRACE });
+            self.ends.shutdown = Some(Shutdown { status, kill_at: Instant::now() + GRACE, killed: None });
             self.disperse();
         }
     }

@@ -26,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/isolated ranks of two nodes are one job".into(), isolated),
         trial("nodes/a file that ranks of all nodes write to".into(), common_file),
         trial("nodes/a named pipe that ranks of all nodes write to".into(), common_pipe),
+        trial("nodes/a manager that is gone when all ranks have ended well".into(), gone_at_the_end),
         trial("nodes/isolated ranks wait for the first node, which has ended".into(), || never_come(0)),
         trial("nodes/isolated ranks wait for the other node, which has ended".into(), || never_come(1)),
         trial("nodes/ranks wait for the first node, which has ended before MPI_Init".into(), || {
@@ -382,4 +383,13 @@ fn common_pipe() -> Outcome {
         4 => Ok(()),
         _ => Err(ended.failure("four lines are expected")),
     }
+}
+
+/// What the last rank has left behind may write for a while, and the manager is killed meanwhile.
+fn gone_at_the_end() -> Outcome {
+    let script = place::root().join("tests/programs/tools/managers_end.sh");
+    let shell =
+        Program::new("sh").directory(&place::scratch()?).arg(script).env("PIP_EXEC", place::built_file("pip-exec")?);
+    let shell = shell.env("MANAGER", place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
+    shell.run()?.expect_text("status 0\n")?.expect_text("left behind by ranks").map(drop)
 }

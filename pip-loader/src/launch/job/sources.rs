@@ -14,7 +14,7 @@ use super::barriers::Barriers;
 use super::end::{End, exit_status};
 use super::source::{Sleep, Source};
 use super::wide::Ending;
-use super::{GRACE, Job, UNREAD};
+use super::{BEAT, GRACE, Job, UNREAD};
 use cohort_manager::stand_in::StandIn;
 use nix::sys::signal::Signal;
 use pip_ground::{TIMED_OUT, say};
@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 /// The same when the time of `--timeout` is over: programs may save what they have.
 const SAVE_TIME: Duration = Duration::from_secs(5);
 
+/// How long ranks are killed again that do not end: they may be another user's (`sudo`), or be in the kernel.
+const VAIN_TIME: Duration = Duration::from_secs(10);
+
 impl Job<'_> {
     /// Adds to what the job waits for.
     pub(super) fn add(&mut self, source: impl Source + 'static) {
@@ -32,6 +35,7 @@ impl Job<'_> {
 
     /// Sleeps until something comes, and serves it.
     pub(super) fn turn(&mut self) {
+        self.time.wake_up(None);
         let mut sleep = Sleep::default();
         for source in &self.sources {
             source.awaits(self, &mut sleep);
@@ -40,7 +44,9 @@ impl Job<'_> {
             // No other time matters any more, and those that have passed would never let it sleep.
             sleep.until = Some(shutdown.kill_at);
         }
+        let until = sleep.until;
         sleep.begin();
+        self.time.wake_up(until);
         let mut sources = std::mem::take(&mut self.sources);
         for source in &mut sources {
             source.serve(self);
@@ -109,7 +115,8 @@ impl Job<'_> {
     fn stop(&mut self) {
         let since = Instant::now();
         self.signals.stop();
-        self.time.deadline = self.time.deadline.map(|at| at + since.elapsed());
+        self.time.put_off(since.elapsed());
+        self.time.awake = Instant::now();
     }
 }
 
@@ -179,6 +186,13 @@ impl Source for Failures {
     }
 }
 
+impl Job<'_> {
+    /// Whether what comes from outside may still end it before its time.
+    fn may_be_ended(&self) -> bool {
+        self.ends.shutdown.is_none() && !self.ends.is_well
+    }
+}
+
 /// The end of the process manager.
 struct Manager;
 
@@ -186,11 +200,11 @@ impl Source for Manager {
     fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
         // A connection that has hung up is always ready; then the job is ended already.
         let line = job.membership.line();
-        sleep.events(line.filter(|_| job.ends.shutdown.is_none()));
+        sleep.events(line.filter(|_| job.may_be_ended()));
     }
 
     fn serve(&mut self, job: &mut Job<'_>) {
-        if job.ends.shutdown.is_none() && job.membership.lost_manager() {
+        if job.may_be_ended() && job.membership.lost_manager() {
             job.begin_shutdown(1);
         }
     }
@@ -363,13 +377,15 @@ struct TimeOver;
 
 impl Source for TimeOver {
     fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        // A stop is noticed by waking up too late.
+        sleep.until(job.time.deadline.filter(|_| job.time.may_stop).map(|_| Instant::now() + BEAT));
         // The time is over once.
-        sleep.until(job.time.deadline.filter(|_| !job.wide.is_ending()));
+        sleep.until(job.time.deadline.filter(|_| job.may_be_ended() && !job.wide.is_ending()));
     }
 
     fn serve(&mut self, job: &mut Job<'_>) {
         let is_over = job.time.deadline.is_some_and(|at| Instant::now() >= at);
-        if !is_over || job.ends.shutdown.is_some() || job.wide.is_ending() {
+        if !is_over || !job.may_be_ended() || job.wide.is_ending() {
             return;
         }
         let limit = job.time.limit.unwrap_or_default();
@@ -389,9 +405,22 @@ struct LastGrace;
 impl Source for LastGrace {
     fn serve(&mut self, job: &mut Job<'_>) {
         let now = Instant::now();
-        if job.ends.shutdown.as_ref().is_some_and(|shutdown| now >= shutdown.kill_at) {
+        let Some(shutdown) = job.ends.shutdown.as_mut().filter(|shutdown| now >= shutdown.kill_at) else {
+            return;
+        };
+        shutdown.kill_at = now + GRACE;
+        if now >= *shutdown.killed.get_or_insert(now) + VAIN_TIME {
+            job.leave_alive();
+        } else {
             job.kill_alive(Signal::SIGKILL);
-            job.ends.shutdown.iter_mut().for_each(|shutdown| shutdown.kill_at = now + GRACE);
         }
+    }
+}
+
+impl Job<'_> {
+    /// Waits no longer for ranks that were killed. They are named at the job's end, as what ranks have left behind.
+    fn leave_alive(&mut self) {
+        let dying = self.ends.dying;
+        self.alive.retain(|&pid, _| dying == Some(pid));
     }
 }
