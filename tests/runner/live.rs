@@ -32,6 +32,7 @@ pub fn trials() -> Vec<Trial> {
             })
         }),
         trial("live/a killed launcher is listed no more".into(), killed),
+        trial("live/a rank whose first thread has left".into(), first_thread),
     ]
 }
 
@@ -92,6 +93,23 @@ fn with_job(name: &str, options: &[&str], look: impl FnOnce(&Job) -> Result<(), 
     ended?.expect_code(0).map(drop)
 }
 
+/// The rank is what its other thread does.
+fn first_thread() -> Outcome {
+    let launcher = place::built_file("pip-exec")?;
+    let program = programs::compile_as("live-last-thread", &tool("last_thread.c"), Abi::Mpi5, &["-pthread".into()])?;
+    let end = place::scratch()?.join("end");
+    let _ = std::fs::remove_file(&end);
+    let mut looked = Ok(());
+    let job = Program::new(&launcher).args(["-n", "1"]).arg(program).arg("stay").arg(&end);
+    let ended = job.run_with(|pid| {
+        let job = Job { pid, launcher: launcher.clone(), name: end.display().to_string() };
+        looked = job.is_its_other_thread();
+        let _ = std::fs::write(&end, "");
+    });
+    looked?;
+    ended?.expect_code(0)?.expect_text("the last thread returns").map(drop)
+}
+
 /// What a command prints; with what it says if it fails.
 fn output(command: &mut Command) -> Result<String, String> {
     let line = format!("{command:?}");
@@ -111,6 +129,24 @@ impl Job {
 
     fn ask(&self, words: &[&str]) -> Result<String, String> {
         output(Command::new(&self.launcher).args(words))
+    }
+
+    fn is_its_other_thread(&self) -> Result<(), String> {
+        // Before its first thread has left, that sleeps or runs.
+        event::until("the end of the first thread", || {
+            let table = self.ask(&["--top", &self.pid(), "--delay", "0.1", "--times", "1"]);
+            let rank = table.ok().and_then(|table| rows(&table).first().map(|row| row.cells[2].clone()));
+            let stat = rank.and_then(|rank| std::fs::read_to_string(format!("/proc/{rank}/stat")).ok());
+            stat.is_some_and(|stat| stat.contains(") Z "))
+        })?;
+        let table = self.ask(&["--top", &self.pid(), "--delay", "0.1", "--times", "1"])?;
+        let picture = self.ask(&["--inspect", &self.pid()])?;
+        let is_there = rows(&table).first().is_some_and(|row| !row.cells[3].contains("ended"));
+        // It sleeps outside of MPI, and looks for its file now and then.
+        match is_there && picture.contains("the last call was MPI_") && !picture.contains("has ended") {
+            true => Ok(()),
+            false => Err(format!("{table}\n{picture}")),
+        }
     }
 
     fn is_listed(&self) -> Result<(), String> {

@@ -13,7 +13,7 @@ mod words;
 pub use deadlock::proof;
 pub use deadlock::{Watch, is_stuck};
 pub use place::let_go;
-pub use state::{Asked, RankState, Wait};
+pub use state::{Asked, RankState, Wait, run_state};
 pub use words::{is_inner, ranks, world};
 
 use super::backtrace::{CodePlace, python};

@@ -3,6 +3,7 @@
 use cohort_base::boot::Lifecycle;
 use cohort_base::picture::{Fact, Told};
 use pip_load::boot::Node;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// One thread's wait.
@@ -132,9 +133,24 @@ impl RankState {
     }
 }
 
-/// What the kernel says that a task does.
-fn run_state(pid: i32) -> Option<char> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// What the kernel says that a process does: its first thread or, once that has left, another one.
+#[must_use]
+pub fn run_state(pid: i32) -> Option<char> {
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    let first = thread_state(&folder)?;
+    if first != 'Z' {
+        return Some(first);
+    }
+    let threads = std::fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
+    let states = threads.filter_map(|thread| thread_state(&thread.path()));
+    // Who runs is what counts.
+    let state = states.filter(|state| !matches!(state, 'Z' | 'X')).min_by_key(|state| *state != 'R');
+    Some(state.unwrap_or(first))
+}
+
+/// What the thread with this folder does.
+fn thread_state(folder: &Path) -> Option<char> {
+    let text = std::fs::read_to_string(folder.join("stat")).ok()?;
     // The name, in parentheses, may hold anything.
     let (_, rest) = text.rsplit_once(')')?;
     rest.trim_start().chars().next()

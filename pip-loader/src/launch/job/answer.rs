@@ -4,13 +4,14 @@ use super::Job;
 use nix::sys::resource::{UsageWho, getrusage};
 use pip_insight::control::sample::Stage;
 use pip_insight::control::wire::{Kind, Record};
+use pip_insight::hang;
 use std::fmt::Write;
 use std::time::UNIX_EPOCH;
 
 /// What nobody but the kernel counts of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Process {
-    /// The state's letter in `/proc/PID/stat`; `None` if there is no such process.
+    /// The kernel's letter for its state; `None` if there is no such process.
     pub state: Option<char>,
     /// Time on CPUs, in milliseconds.
     pub cpu_ms: u64,
@@ -20,7 +21,7 @@ impl Process {
     /// What the kernel says of a process of this launcher's namespace.
     pub(super) fn read(pid: i32) -> Self {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-        Self::parse(&stat.unwrap_or_default())
+        Self { state: hang::run_state(pid), ..Self::parse(&stat.unwrap_or_default()) }
     }
 
     fn parse(stat: &str) -> Self {
