@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 15] = [
+    let named: [(&str, Body); 16] = [
         ("nothing is lost by SIGTERM", terminated),
         ("nothing is lost of Fortran's", fortrans),
         ("lines come as they are printed", as_printed),
@@ -49,6 +49,7 @@ pub fn trials() -> Vec<Trial> {
         ("a reader that is gone at the end", unread),
         ("input that cannot be read", no_input),
         ("input of a terminal that stops the job", stopped),
+        ("what a terminal tells its processes comes once", resized),
     ];
     let named = named.map(|(name, body)| trial(format!("output/{name}"), body));
     trials.extend(named);
@@ -251,4 +252,12 @@ fn stopped() -> Outcome {
         3 => Ok(()),
         _ => Err(ended.failure("each rank reads the line")),
     }
+}
+
+/// From the terminal, and not from pip-exec too.
+fn resized() -> Outcome {
+    let script = place::root().join("tests/programs/tools/resized.py");
+    let job = Program::new("python3").arg(&script).arg(place::built_file("pip-exec")?);
+    let ended = job.args(["-n", "1", "--no-mpi", "python3"]).arg(&script).arg("--rank").run()?;
+    ended.expect_code(0)?.expect_text("heard 1 times").map(drop)
 }

@@ -134,7 +134,7 @@ fn wait(manager: &mut Child, signals: &Signals) -> io::Result<(i32, bool)> {
         while let Some(came) = signals.next() {
             let signal = match came {
                 Came::Child => continue,
-                Came::Forward(signal) => signal,
+                Came::Forward { signal, .. } => signal,
                 Came::Show => Signal::SIGQUIT,
                 Came::End(ending) => {
                     is_ended = true;

@@ -472,11 +472,17 @@ impl<'a> Job<'a> {
 
     /// Sends it to all ranks.
     fn signal_alive(&self, signal: Signal) {
+        self.signal_some(signal, |_| true);
+    }
+
+    /// Sends it to these of the ranks.
+    fn signal_some(&self, signal: Signal, is_meant: impl Fn(Pid) -> bool) {
         let founder = self.founder.as_ref().map(Watched::process);
         let pids = self.alive.keys();
-        for &pid in pids.filter(|&&pid| self.ends.dying != Some(pid) && founder != Some(pid)) {
+        let pids = pids.filter(|&&pid| self.ends.dying != Some(pid) && founder != Some(pid));
+        for pid in pids.map(|&pid| Pid::from_raw(pid)).filter(|&pid| is_meant(pid)) {
             // The pid is still this rank's, since nobody else reaps it.
-            let _ = kill(Pid::from_raw(pid), signal);
+            let _ = kill(pid, signal);
         }
     }
 }

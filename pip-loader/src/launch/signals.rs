@@ -9,6 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// What is meant for the program: managers and batch systems send these to whom they have started, which is the root.
 const FORWARDED: [Signal; 5] = [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGTSTP, Signal::SIGCONT, Signal::SIGWINCH];
 
+/// The code of a signal that the kernel sends: of these, for a terminal.
+const SI_KERNEL: i32 = 0x80;
+
 /// All signals, blocked; those that the root handles can be read.
 pub struct Signals {
     descriptor: SignalFd,
@@ -21,8 +24,8 @@ pub struct Signals {
 pub enum Came {
     /// A child has ended, or changed.
     Child,
-    /// For the ranks.
-    Forward(Signal),
+    /// For the ranks. What a terminal sends goes to the whole process group, which they are in as a rule.
+    Forward { signal: Signal, to_group: bool },
     /// What the ranks do is to be shown.
     Show,
     /// The job is to end.
@@ -93,7 +96,7 @@ impl Signals {
         Some(match (signal, forwarded) {
             (libc::SIGCHLD, _) => Came::Child,
             (libc::SIGQUIT, _) => Came::Show,
-            (_, Some(forwarded)) => Came::Forward(forwarded),
+            (_, Some(signal)) => Came::Forward { signal, to_group: info.ssi_code == SI_KERNEL },
             _ => Came::End(Ending { signal, sender: info.ssi_pid as i32 }),
         })
     }

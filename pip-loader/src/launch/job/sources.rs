@@ -17,6 +17,7 @@ use super::wide::Ending;
 use super::{BEAT, GRACE, Job, UNREAD};
 use cohort_manager::stand_in::StandIn;
 use nix::sys::signal::Signal;
+use nix::unistd::{getpgid, getpgrp};
 use pip_ground::{TIMED_OUT, say};
 use pip_insight::hang;
 use std::time::{Duration, Instant};
@@ -91,8 +92,8 @@ impl Source for Signals {
         while let Some(came) = job.signals.next() {
             match came {
                 Came::Child => {}
-                Came::Forward(signal) => {
-                    job.signal_alive(signal);
+                Came::Forward { signal, to_group } => {
+                    job.forward(signal, to_group);
                     if signal == Signal::SIGTSTP {
                         job.stop();
                     }
@@ -111,6 +112,12 @@ impl Source for Signals {
 }
 
 impl Job<'_> {
+    /// Sends a signal to the ranks that have not got it with their process group.
+    fn forward(&self, signal: Signal, to_group: bool) {
+        let own = getpgrp();
+        self.signal_some(signal, |pid| !to_group || getpgid(Some(pid)) != Ok(own));
+    }
+
     /// Stops the root as well; the time in which the job is stopped does not count.
     fn stop(&mut self) {
         let since = Instant::now();
