@@ -67,7 +67,9 @@ impl Word {
         let words = match self {
             Self::Left { node, barriers } => [0, node, barriers, 0],
             Self::Waits { barriers } => [1, 0, barriers, 0],
-            Self::Never(Row { node, first, count, had_sessions }) => [if had_sessions { 4 } else { 2 }, node, first, count],
+            Self::Never(Row { node, first, count, had_sessions }) => {
+                [if had_sessions { 4 } else { 2 }, node, first, count]
+            }
             Self::Needs { node, rank } => [3, node, rank, 0],
         };
         let words = MARK.into_iter().chain(words);
@@ -81,9 +83,7 @@ impl Word {
         match words[..] {
             [0, node, barriers, _] => Some(Self::Left { node, barriers }),
             [1, _, barriers, _] => Some(Self::Waits { barriers }),
-            [2 | 4, node, first, count] => {
-                Some(Self::Never(Row { node, first, count, had_sessions: words[0] == 4 }))
-            }
+            [2 | 4, node, first, count] => Some(Self::Never(Row { node, first, count, had_sessions: words[0] == 4 })),
             [3, node, rank, _] => Some(Self::Needs { node, rank }),
             _ => None,
         }
@@ -202,7 +202,10 @@ mod tests {
             heard.take(Word::decode(&word.encode()).expect("one of these"));
             assert_eq!(heard.missing(), missing, "{word:?}");
         }
-        assert_eq!((heard.never.first(), heard.needed), (Some(&Row { node: 1, first: 5, count: 2, had_sessions: true }), Some((1, 5))));
+        assert_eq!(
+            (heard.never.first(), heard.needed),
+            (Some(&Row { node: 1, first: 5, count: 2, had_sessions: true }), Some((1, 5)))
+        );
         assert_eq!(Word::decode(&[8, 0, 0, 0, 1]), None);
         assert_eq!(Word::decode(b"\x07\0\0\0check"), None);
     }
