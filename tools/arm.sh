@@ -79,8 +79,8 @@ build_unit() {
     for package in pip-load cohort-{arch,base,alloc,steal,bridge,datatype,core,p2p,coll,rma,object}; do
         packages+=(-p "$package")
     done
-    CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=1 cross_cargo test --no-run --lib --message-format=json "${packages[@]}" \
-        >"$target/unit.json"
+    CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=1 \
+        cross_cargo test --no-run --lib --message-format=json "${packages[@]}" >"$target/unit.json"
     rm -rf "$target/unit"
     mkdir "$target/unit"
     sed -nE 's/.*"executable":"([^"]+)".*/\1/p' "$target/unit.json" | while read -r tests; do

@@ -45,8 +45,8 @@ impl Availability {
         Self(CacheLine([(); TaskKind::COUNT + 1].map(|()| AtomicU32::new(0))))
     }
 
-    /// One more reason to expect messages of this kind. A full barrier: who raises it, and then looks for messages, sees
-    /// those of a sender that looked here too early.
+    /// One more reason to expect messages of this kind. A full barrier: who raises it, and then looks for messages,
+    /// sees those of a sender that looked here too early.
     #[inline]
     pub fn raise(&self, kind: TaskKind) {
         self.0[kind.index()].fetch_add(1, Ordering::Relaxed);
