@@ -212,8 +212,9 @@ mod tests {
 
     #[test]
     fn numbers_that_follow_each_other_are_a_row() {
-        let row = |first, count| Row { node: 3, first, count };
-        assert_eq!(Row::all(3, [2, 3, 4, 7, 9, 10]), [row(2, 3), row(7, 1), row(9, 2)]);
+        let row = |first, count| Row { node: 3, first, count, had_sessions: first > 9 };
+        let ranks = [2, 3, 4, 7, 9, 10, 11].map(|rank| (rank, rank > 9));
+        assert_eq!(Row::all(3, ranks), [row(2, 3), row(7, 1), row(9, 1), row(10, 2)]);
         assert!(Row::all(3, []).is_empty());
         let [has, has_not] = [[2, 4], [1, 5]].map(|ranks| ranks.map(|rank| row(2, 3).has(rank)));
         assert_eq!((has, has_not, row(2, 3).ranks()), ([true; 2], [false; 2], 2..5));
