@@ -25,7 +25,8 @@
 //! take their turn at the member ([`crate::element::Turns`]) as all others do. A handler of the rank's signal that
 //! comes in the middle must not wait for the turn that its own thread has: [`cohort_core::rank::Rank::without_handler`]
 //! keeps it from working. That is for one thread, so ranks with several go the slow path, as they do for locks; also
-//! under an exclusive lock, which keeps away others only, not their own threads.
+//! under an exclusive lock, which keeps away others only, not their own threads: their stamps do not say that they are
+//! alone.
 //!
 //! # Locks without an epoch
 //! While a window has no epoch at all it is *quiet* (unless it spans nodes, or takes no locks by its hints), and a
@@ -78,7 +79,9 @@ impl Window {
             return;
         }
         let lock = if epoch.kind.is_lock() { LOCK } else { 0 };
-        let alone = if epoch.is_alone() { ALONE } else { 0 };
+        // An exclusive lock keeps others away, and not the rank's own threads.
+        let is_alone = epoch.is_alone() && !self.rank().threads_multiple();
+        let alone = if is_alone { ALONE } else { 0 };
         self.short.remember(member, lock | alone);
     }
 
@@ -131,18 +134,17 @@ impl Window {
 
     #[inline(always)]
     fn in_turn_at(&self, reach: Reach, work: impl FnOnce()) -> bool {
-        let rank = self.rank();
-        // Nobody else's operations come, but those of the rank's other threads do.
-        if rank.threads_multiple() {
-            return false;
-        }
         if reach.is_alone {
             work();
             return true;
         }
+        let rank = self.rank();
         let Some(home) = self.shared().home(reach.member) else {
             return false;
         };
+        if rank.threads_multiple() {
+            return false;
+        }
         rank.without_handler(|| in_turn(Some(&home.turns), work));
         true
     }

@@ -87,10 +87,10 @@ impl<'a> Few<'a> {
     /// `MPI_Accumulate`; says whether it was done.
     #[inline(always)]
     pub(super) fn accumulate<A: Abi>(self, op: A::Op, origin: Base) -> bool {
-        match self.kernel::<A>(op) {
-            None | Some((PredefinedOp::NoOp, _)) => false,
-            Some((_, kernel)) => self.combine(kernel, origin, null_mut()),
-        }
+        let Some((_, kernel)) = self.kernel::<A>(op) else {
+            return false;
+        };
+        self.combine(kernel, origin, null_mut())
     }
 
     /// `MPI_Get_accumulate`, `MPI_Fetch_and_op`; says whether it was done.
