@@ -19,6 +19,17 @@ mod models {
         posted: AtomicU32,
     }
 
+    impl Node {
+        /// What a sender does: publishes a message and wakes a worker that sleeps.
+        fn post(&self) {
+            self.posted.store(1, Ordering::Release);
+            Barriers::Symmetric.light();
+            if IdleSet::new(&self.words).pick(0).is_some() {
+                self.slot.wake(Barriers::Symmetric);
+            }
+        }
+    }
+
     fn node() -> Arc<Node> {
         Arc::new(Node { words: [AtomicU64::new(0)], slot: ParkSlot::new(), posted: AtomicU32::new(0) })
     }
@@ -30,13 +41,7 @@ mod models {
         loom::model(|| {
             let node = node();
             let sender = Arc::clone(&node);
-            let sender = thread::spawn(move || {
-                sender.posted.store(1, Ordering::Release);
-                Barriers::Symmetric.light();
-                if IdleSet::new(&sender.words).pick(0).is_some() {
-                    sender.slot.wake(Barriers::Symmetric);
-                }
-            });
+            let sender = thread::spawn(move || sender.post());
             let idle = IdleSet::new(&node.words);
             while node.posted.load(Ordering::Acquire) == 0 {
                 idle.insert(5);
@@ -62,13 +67,7 @@ mod models {
         model.check(|| {
             let (node, sleepers) = (node(), Arc::new(Sleepers::default()));
             let sender = Arc::clone(&node);
-            let sender = thread::spawn(move || {
-                sender.posted.store(1, Ordering::Release);
-                Barriers::Symmetric.light();
-                if IdleSet::new(&sender.words).pick(0).is_some() {
-                    sender.slot.wake(Barriers::Symmetric);
-                }
-            });
+            let sender = thread::spawn(move || sender.post());
             let (short, counted) = (Arc::clone(&node), Arc::clone(&sleepers));
             let short = thread::spawn(move || {
                 let idle = IdleSet::new(&short.words);
