@@ -145,7 +145,7 @@ job_files() {
     chmod 755 "$machine"/hydra/*
     rm -rf "$machine"/usr/lib/python3.11/mpich-*
     # A short boot unpacks little.
-    [ "$part" != short ] || rm -rf "$machine"/usr/lib/python3* "$machine"/usr/bin/python3*
+    [ "$part" != short ] || without_python
     for file in pip-exec libcohort_node.so libcohort_audit.so libcohort_network.so libcohort_join.so \
         libmpi_mpi5.so libmpi_mpich.so libmpi_openmpi.so; do
         aarch64-linux-gnu-strip --strip-debug -o "$machine/cohort/$file" "$built/$file"
@@ -156,13 +156,18 @@ job_files() {
     programs "$machine/programs" "$part"
 }
 
+# Leaves Python out of the machine.
+without_python() {
+    rm -rf "$machine"/usr/lib/python3* "$machine"/usr/lib/*/libpython3* "$machine"/usr/bin/python3*
+}
+
 # A small system that starts jobs or unit tests.
 small_machine() {
     cp -a "$cache/arm-machine/system/." "$machine/"
     rm -rf "$machine/usr/share"
     mkdir -p "$machine"/{proc,sys,dev,tmp,cohort,programs}
     if [ "$part" = unit ]; then
-        rm -rf "$machine"/usr/lib/python3* "$machine"/usr/bin/python3*
+        without_python
         cp -a "$target/unit" "$machine/unit"
         install -m 644 tests/arm/unit "$machine/unit.sh"
     else

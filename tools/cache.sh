@@ -406,7 +406,7 @@ arm_machine() {
     local target=$cache/arm-machine staging package kernel missing=()
     local packages=(libc6:arm64 libgcc-s1:arm64 busybox-static:arm64 netpipe-mpich2:arm64 netpipe-openmpi:arm64
         python3.11-minimal:arm64 libpython3.11-minimal:arm64 libpython3.11-stdlib:arm64 libexpat1:arm64 zlib1g:arm64
-        dash:arm64 coreutils:arm64 libffi8:arm64 libstdc++6:arm64)
+        libpython3.11:arm64 dash:arm64 coreutils:arm64 libffi8:arm64 libstdc++6:arm64)
     local wheels=("$mpich_pin" "$mpi4py_pin" "$numpy_pin")
     command -v qemu-system-aarch64 >/dev/null || missing+=(qemu-system-arm)
     command -v cpio >/dev/null || missing+=(cpio)
