@@ -150,8 +150,8 @@ job_files() {
         libmpi_mpi5.so libmpi_mpich.so libmpi_openmpi.so; do
         aarch64-linux-gnu-strip --strip-debug -o "$machine/cohort/$file" "$built/$file"
     done
-    # The checker's, and jemalloc.
-    [ "$part" = short ] || cp "$built"/libcohort_{blocks,malloc}.so "$machine/cohort/"
+    # The checker's, jemalloc, and what stands for a Python that is not position-independent.
+    [ "$part" = short ] || cp "$built"/libcohort_{blocks,malloc}.so "$built/pip-python" "$machine/cohort/"
     names "$machine/cohort"
     programs "$machine/programs" "$part"
 }
