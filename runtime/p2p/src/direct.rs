@@ -6,6 +6,7 @@
 use crate::P2p;
 use crate::matching::Want;
 use crate::operation::Operation;
+use crate::outbox;
 use crate::poll;
 use crate::protocol::{Payload, eager, pieces};
 use crate::ring::PayloadKind;
@@ -15,7 +16,6 @@ use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::message::{Source, Status};
 use cohort_core::request::RequestRef;
-use cohort_core::subsystem::Need;
 use cohort_datatype::Buffer;
 
 /// Polls of a blocking receive for its message alone, when every rank has a CPU.
@@ -57,7 +57,7 @@ pub(crate) fn receive_directly(
             }
         };
         if front.pop() {
-            rank.node().rank(sender).notify(rank, Some(Need::Message));
+            outbox::made_room(rank, sender);
         }
         return Some(status);
     }

@@ -83,6 +83,8 @@ pub use failing::may_receive;
 #[cfg(not(loom))]
 pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send, send_waiting};
 #[cfg(not(loom))]
+pub use outbox::leave_messages;
+#[cfg(not(loom))]
 pub use packed::PackedBlock;
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;

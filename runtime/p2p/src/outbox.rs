@@ -11,6 +11,9 @@ use crate::ring::pieces::Coming;
 use crate::ring::{HEAD_PAYLOAD, Header, PayloadKind, Ring};
 use crate::state::outbox_to;
 use cohort_base::LocalRank;
+use cohort_base::boot::Lifecycle;
+use cohort_base::sync::atomic::{Ordering, fence};
+use cohort_base::sync::pause;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::Envelope;
@@ -19,6 +22,9 @@ use cohort_core::record::RecordRef;
 use cohort_core::subsystem::{Need, hooks};
 use cohort_steal::TaskKind;
 use core::cell::Cell;
+
+/// Times that whoever makes room for a rank that has ended asks for its claim, and gives its CPU away in between.
+const TRIES: u32 = 100_000;
 
 /// Sends a message, or lines it up.
 ///
@@ -207,6 +213,42 @@ pub(crate) fn flush(claim: &mut Claim<'_>) -> u32 {
         }
     }
     moved
+}
+
+/// The receiver `by` has made room in the ring of a sender that waits for it.
+///
+/// A sender whose program has ended MPI is not told: it has no call any more in which it could go on. Whoever makes room
+/// does so for it. [`leave_messages`] has the proof that one of both sees the other.
+#[cold]
+pub(crate) fn made_room(by: &Rank, sender: LocalRank) {
+    let sender = by.node().rank(sender);
+    // The fence pairs with that of `leave_messages`.
+    fence(Ordering::Acquire);
+    if sender.boot().lifecycle.load(Ordering::Relaxed) != Lifecycle::Finalized as u32 {
+        sender.notify(by, Some(Need::Message));
+        return;
+    }
+    for _ in 0..TRIES {
+        if let Some(mut claim) = sender.try_steal(by.id()) {
+            flush(&mut claim);
+            return;
+        }
+        // A thief has it, for one turn.
+        if by.node().yield_policy().give_way().is_none() {
+            pause();
+        }
+    }
+}
+
+/// The rank has ended MPI, as its `lifecycle` says: what waits for room in rings goes on its way now, or is left to
+/// those who make room ([`made_room`]). The caller does not hold the claim.
+///
+/// Whoever waits here for room has raised `starving` of the ring once more, after the lifecycle was stored (release
+/// fence below). A receiver that finds it raised (acquire fence there) sees that lifecycle, and takes the claim. One that
+/// found it raised before has made room that this flush sees, by the protocol of the ring.
+pub fn leave_messages(rank: &Rank) {
+    fence(Ordering::Release);
+    flush(&mut rank.enter());
 }
 
 fn flush_to(claim: &mut Claim<'_>, to: LocalRank, outbox: &Outbox) -> u32 {

@@ -6,6 +6,7 @@
 use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::operation::{CopyJob, JobRef, Operation};
+use crate::outbox;
 use crate::state::leave_offers;
 
 use crate::protocol::{self, Payload};
@@ -15,7 +16,6 @@ use cohort_base::{LocalRank, Peer};
 use cohort_core::Turn;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
-use cohort_core::subsystem::Need;
 
 /// Messages that one turn takes out of the rings.
 const MESSAGES_PER_TURN: u32 = 64;
@@ -87,8 +87,7 @@ fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<
         claim.rank().shared::<P2p>().count_accepted(sender);
     }
     if front.pop() {
-        let rank = claim.rank();
-        rank.node().rank(sender).notify(rank, Some(Need::Message));
+        outbox::made_room(claim.rank(), sender);
     }
     Ok(bytes)
 }
@@ -195,7 +194,7 @@ impl Due<'_> {
     #[inline]
     pub(crate) fn pop(self, rank: &Rank) {
         if self.front.pop() {
-            rank.node().rank(self.sender).notify(rank, Some(Need::Message));
+            outbox::made_room(rank, self.sender);
         }
     }
 }

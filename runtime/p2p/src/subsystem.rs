@@ -92,7 +92,7 @@ unsafe impl Subsystem for P2p {
     fn is_unused(claim: &mut Claim<'_>) -> bool {
         let state = claim.of::<P2p>();
         let are_queues_empty = state.posted.is_empty() && state.unexpected.is_empty() && state.sending.is_empty();
-        are_queues_empty && poll::are_rings_empty(claim)
+        are_queues_empty && state.receivers_waited_for == 0 && poll::are_rings_empty(claim)
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use cohort_abi::neutral;
 use cohort_base::boot::Lifecycle;
-use cohort_engine::{Owner, lifecycle};
+use cohort_engine::{Owner, leave_messages, lifecycle};
 use cohort_object::ports;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use spin::Mutex;
@@ -94,6 +94,7 @@ impl Leaving<'_> {
             lifecycle::end(owner);
             lifecycle::leave_without_meeting(owner);
             owner.rank().boot().reach(Lifecycle::Finalized);
+            leave_messages(owner.rank());
         }
     }
 }
