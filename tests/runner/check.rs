@@ -54,6 +54,11 @@ const MESSAGES: &[(&str, &str, &[&str])] = &[
     ("types_any_source", "error[types]", &["MPI_Recv in types_any_source", "1 MPI_LONG; received: 4 MPI_DOUBLE"]),
     ("types_persistent", "error[types]", &["MPI_Start in types_persistent", "4 MPI_UNSIGNED; received: 4 MPI_INT"]),
     ("circle_of_two", "error[deadlocks]", &["rank 0: MPI_Wait in circle_of_two", "rank 1: MPI_Wait in circle_of_two"]),
+    (
+        "circle_for_long",
+        "error[deadlocks]",
+        &["rank 0: MPI_Send in send", "rank 1: MPI_Send in send", "before that are told"],
+    ),
     ("circle_of_one", "error[deadlocks]", &["ranks 0-2: MPI_Send in send", "the rank waits for itself"]),
     ("circle_with_barrier", "error[deadlocks]", &["MPI_Send in send", "MPI_Barrier in circle_with_barrier"]),
 ];

@@ -41,7 +41,10 @@ impl RequestKind for OperationKind {
             Self::Receive => {}
             // One that is in the owner's list no more is complete.
             Self::Rts => {
-                let _ = this.is_offered.get() && this.request.withdraw();
+                if this.is_offered.get() && this.request.withdraw() && claim.rank().threads_multiple() {
+                    // Another thread may sleep until it is complete.
+                    claim.rank().wake();
+                }
             }
             Self::Remote => remote::cancel(claim, this),
         }

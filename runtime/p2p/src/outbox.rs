@@ -217,8 +217,8 @@ pub(crate) fn flush(claim: &mut Claim<'_>) -> u32 {
 
 /// The receiver `by` has made room in the ring of a sender that waits for it.
 ///
-/// A sender whose program has ended MPI is not told: it has no call any more in which it could go on. Whoever makes room
-/// does so for it. [`leave_messages`] has the proof that one of both sees the other.
+/// A sender whose program has ended MPI is not told: it has no call any more in which it could go on. Whoever makes
+/// room does so for it. [`leave_messages`] has the proof that one of both sees the other.
 #[cold]
 pub(crate) fn made_room(by: &Rank, sender: LocalRank) {
     let sender = by.node().rank(sender);
@@ -244,8 +244,8 @@ pub(crate) fn made_room(by: &Rank, sender: LocalRank) {
 /// those who make room ([`made_room`]). The caller does not hold the claim.
 ///
 /// Whoever waits here for room has raised `starving` of the ring once more, after the lifecycle was stored (release
-/// fence below). A receiver that finds it raised (acquire fence there) sees that lifecycle, and takes the claim. One that
-/// found it raised before has made room that this flush sees, by the protocol of the ring.
+/// fence below). A receiver that finds it raised (acquire fence there) sees that lifecycle, and takes the claim. One
+/// that found it raised before has made room that this flush sees, by the protocol of the ring.
 pub fn leave_messages(rank: &Rank) {
     fence(Ordering::Release);
     flush(&mut rank.enter());

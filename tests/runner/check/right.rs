@@ -6,7 +6,7 @@ use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
 
 /// They are run with the highest count of ranks that they name, up to this one.
-const RANKS: u32 = 4;
+const RANKS: u32 = 5;
 
 /// What they are about, and their names.
 const SILENT: &[(&str, &[&str])] = &[
@@ -35,11 +35,13 @@ const SILENT: &[(&str, &[&str])] = &[
         "collectives",
         &[
             "collectives",
+            "insignificant",
             "intercollectives",
             "members",
             "nested_function",
             "random_collectives",
             "reductions",
+            "split_in_turns",
             "user_op",
         ],
     ),

@@ -52,7 +52,7 @@ pub fn get_status<A: Abi>(
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
     let flag = call.output(flag, "flag")?;
-    let operation = live(call, request)?;
+    let operation = live(call, request)?.filter(|operation| operation.is_active());
     if operation.is_some_and(|operation| !operation.is_complete()) {
         progress(call.owner());
     }
@@ -89,7 +89,7 @@ pub fn get_status_all<A: Abi>(
     let all = array.complete_from(call, 0) == array.len();
     flag.write(c_int::from(all));
     for entry in 0..if all { array.len() } else { 0 } {
-        match array.get(call, entry) {
+        match array.get(call, entry).filter(|request| request.is_active()) {
             Some(request) => statuses.write(entry, &request.outcome()),
             None => statuses.write_empty(entry),
         }

@@ -57,7 +57,7 @@ fn long_one<A: Abi, const WAIT: bool>(
     if let Some(is_over) = fast_path::end_other::<A, WAIT>(call, request, status) {
         return Ok(is_over.then_some(Ok(())));
     }
-    let Some(operation) = live(call, request.get())? else {
+    let Some(operation) = live(call, request.get())?.filter(|operation| operation.is_active()) else {
         status.write_empty();
         return Ok(Some(Ok(())));
     };

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral::PROC_NULL;
 use cohort_base::check::Mistake;
 use cohort_engine::datatype::{OwnedBuffer, TypeRef, pack_bytes, predefined, visit};
+use core::ops::Range;
 
 /// A buffer, and what MPI does with it.
 #[derive(Clone, Debug)]
@@ -118,8 +119,13 @@ fn of_collective(call: &Call<'_>) -> [Option<Span>; 2] {
         return [span(described(call, ["buffer", "count", "datatype"]), !is_root), None];
     }
     let name = call.site.name;
+    // Those of neighbours have a part for each edge.
+    if name.contains("eighbor") {
+        return [None, None];
+    }
     let gives = is_root || !name.contains("catter");
-    let takes = is_root || name.contains("catter");
+    // Nothing is written at the first member of an exclusive scan.
+    let takes = (is_root || name.contains("catter")) && !(name.contains("xscan") && comm.me() == 0);
     let given = if gives { sent(call) } else { None };
     let taken = if takes { received(call) } else { None };
     // One count is that of each member's part.
@@ -310,16 +316,18 @@ pub fn is_long(buffer: &OwnedBuffer) -> bool {
 /// What a buffer held at a moment.
 #[derive(Clone, Debug)]
 pub struct Content {
+    /// Whether its memory could be read.
+    is_known: bool,
     first: Vec<u8>,
     hash: u64,
 }
 
 impl Content {
-    /// What it holds now; nothing if its memory cannot be read.
+    /// What it holds now; unknown if its memory cannot be read.
     pub fn of(buffer: &OwnedBuffer) -> Self {
         let bytes = buffer.bytes();
         if !is_readable(buffer) {
-            return Self { first: Vec::new(), hash: 0 };
+            return Self { is_known: false, first: Vec::new(), hash: 0 };
         }
         let mut first = vec![0; bytes.min(KEPT) as usize];
         pack_bytes(buffer.as_buffer(), 0, &mut first);
@@ -334,7 +342,7 @@ impl Content {
             hash = hash_of(hash, &room[..packed as usize]);
             at += packed;
         }
-        Self { first, hash }
+        Self { is_known: true, first, hash }
     }
 
     /// A number that differs for other data, most likely.
@@ -342,8 +350,11 @@ impl Content {
         self.hash
     }
 
-    /// The first byte that differs, or how many are known to be the same.
+    /// The first byte that differs, or how many are known to be the same. Of what could not be read nothing differs.
     pub fn differs(&self, now: &Self) -> Option<Result<usize, usize>> {
+        if !(self.is_known && now.is_known) {
+            return None;
+        }
         let first = self.first.iter().zip(&now.first).position(|(a, b)| a != b);
         match first {
             Some(place) => Some(Ok(place)),
@@ -352,17 +363,41 @@ impl Content {
     }
 }
 
-/// Whether the memory between a buffer's ends can be read. A kernel that does not know how to tell is believed.
+/// Whether the memory of a buffer can be read, as far as it is looked at. What lies in its holes may be anything.
 fn is_readable(buffer: &OwnedBuffer) -> bool {
-    let (low, high) = bounds(buffer);
-    let start = low & !(cohort_arch::page() - 1);
-    let end = high.min(low + HASHED as usize);
-    if start == 0 || end <= low {
-        return false;
+    let page = cohort_arch::page();
+    let (mut pages, mut left) = (0..0, HASHED as usize);
+    for (low, high) in runs(buffer).unwrap_or_else(|| Vec::from([bounds(buffer)])) {
+        let high = high.min(low.saturating_add(left));
+        let (start, end) = (low & !(page - 1), high.next_multiple_of(page));
+        if start == 0 || end <= start {
+            return false;
+        }
+        left -= high - low;
+        // Runs of one page, or of pages that follow each other, are asked about at once.
+        if pages.start <= start && start <= pages.end {
+            pages.end = pages.end.max(end);
+        } else {
+            if !can_be_read(&pages) {
+                return false;
+            }
+            pages = start..end;
+        }
+        if left == 0 {
+            break;
+        }
     }
-    let first = core::ptr::with_exposed_provenance_mut(start);
+    can_be_read(&pages)
+}
+
+/// Whether pages can be read. A kernel that does not know how to tell is believed.
+fn can_be_read(pages: &Range<usize>) -> bool {
+    if pages.is_empty() {
+        return true;
+    }
+    let first = core::ptr::with_exposed_provenance_mut(pages.start);
     // SAFETY: the advice changes nothing but what is in memory already.
-    let told = unsafe { rustix::mm::madvise(first, end - start, rustix::mm::Advice::LinuxPopulateRead) };
+    let told = unsafe { rustix::mm::madvise(first, pages.len(), rustix::mm::Advice::LinuxPopulateRead) };
     !matches!(told, Err(rustix::io::Errno::FAULT | rustix::io::Errno::NOMEM))
 }
 

@@ -12,8 +12,11 @@ use alloc::vec::Vec;
 use cohort_base::LocalRank;
 use cohort_base::check::Mistake;
 
-/// A collective call: the context of its communicator, and which of its calls.
-pub type Meeting = (u32, u64);
+/// A communicator: its context and its first member. The parts of one split have a context in common.
+type Comm = (u32, LocalRank);
+
+/// A collective call: its communicator, and which of its calls.
+pub type Meeting = (Comm, u64);
 
 /// A step of an actor.
 #[derive(Clone, Copy, Debug)]
@@ -50,14 +53,20 @@ struct Met {
 /// Most steps of an actor that wait in the play.
 const STEPS: usize = 50_000;
 
+/// Most places that are told of a circle.
+const PLACES: usize = 16;
+
 /// The play.
 #[derive(Default)]
 pub struct Waits {
     steps: BTreeMap<Actor, VecDeque<Step>>,
     ends: BTreeMap<EndNumber, Played>,
     meetings: BTreeMap<Meeting, Met>,
-    counts: BTreeMap<(u32, LocalRank), u64>,
+    counts: BTreeMap<(Comm, LocalRank), u64>,
+    /// Nothing is played any more.
     is_given_up: bool,
+    /// The circles of those who stood still then.
+    circles: Vec<Vec<Place>>,
 }
 
 impl Waits {
@@ -69,15 +78,24 @@ impl Waits {
             meetings: BTreeMap::new(),
             counts: BTreeMap::new(),
             is_given_up: false,
+            circles: Vec::new(),
         }
     }
 
-    /// Nothing is played any more.
+    /// Nothing is played any more. Who stands still in a circle now would never go on, whatever comes.
     fn give_up(&mut self) {
+        self.circles = self.circles();
         self.is_given_up = true;
-        self.ends.clear();
         self.steps.clear();
         self.meetings.clear();
+    }
+
+    /// The same; pairs of ends are still forgotten, as if they had begun in the play.
+    fn stop(&mut self, traffic: &mut Traffic) {
+        self.give_up();
+        self.ends.values_mut().for_each(|played| played.has_begun = true);
+        let numbers: Vec<EndNumber> = self.ends.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.drop_over(traffic, number));
     }
 
     /// Something has come of ends.
@@ -90,14 +108,18 @@ impl Waits {
             }
             Event::Paired(send, receive) => self.paired(traffic, send, receive),
             Event::Parted(number) => self.parted(number),
-            Event::GaveUp => self.give_up(),
+            Event::GaveUp => {
+                self.give_up();
+                self.ends.clear();
+            }
         }
     }
 
     /// There is a new end, which has not begun in the play and has no partner.
     fn know(&mut self, number: EndNumber, end: &End) {
         let End { actor, is_buffered, was_open, .. } = *end;
-        let played = Played { actor, has_begun: false, is_over: false, partner: None, is_buffered, was_open };
+        let has_begun = self.is_given_up;
+        let played = Played { actor, has_begun, is_over: false, partner: None, is_buffered, was_open };
         self.ends.insert(number, played);
     }
 
@@ -110,7 +132,7 @@ impl Waits {
 
     /// An actor waits until an end is met.
     pub fn wait(&mut self, traffic: &mut Traffic, actor: Actor, number: EndNumber, site: Site) {
-        if self.ends.get(&number).is_some_and(|played| !played.is_buffered) {
+        if !self.is_given_up && self.ends.get(&number).is_some_and(|played| !played.is_buffered) {
             self.push(traffic, actor, Step::Await(number, site));
         } else {
             self.over(traffic, number);
@@ -149,9 +171,10 @@ impl Waits {
 
     /// An actor comes to a collective call whose members are of this node.
     pub fn arrive(&mut self, traffic: &mut Traffic, actor: Actor, context: u32, members: &[LocalRank]) -> Meeting {
-        let count = self.counts.entry((context, actor.rank)).or_default();
+        let comm = (context, members.first().copied().unwrap_or(actor.rank));
+        let count = self.counts.entry((comm, actor.rank)).or_default();
         *count += 1;
-        let meeting = (context, *count);
+        let meeting = (comm, *count);
         let met = self.meetings.entry(meeting).or_default();
         if met.members.is_empty() {
             (met.size, met.members) = (members.len(), members.to_vec());
@@ -164,6 +187,9 @@ impl Waits {
 
     /// An actor waits for all members.
     pub fn meet(&mut self, traffic: &mut Traffic, actor: Actor, meeting: Meeting, site: Site) {
+        if self.is_given_up {
+            return self.leave(meeting);
+        }
         self.push(traffic, actor, Step::Meet(meeting, site));
     }
 
@@ -179,8 +205,7 @@ impl Waits {
         let steps = self.steps.entry(actor).or_default();
         steps.push_back(step);
         if steps.len() > STEPS {
-            self.is_given_up = true;
-            return;
+            return self.stop(traffic);
         }
         if steps.len() == 1 {
             self.advance(traffic, actor);
@@ -315,45 +340,72 @@ impl Waits {
     /// Tells the circles of those who stand still in the play.
     pub fn tell(&self, findings: &mut Findings) {
         if self.is_given_up {
-            // What is longer than a list of steps was told before.
-            return findings
-                .note("calls wait for each other longer than the checker follows, so deadlocks are not told");
+            findings.note(
+                "calls wait for each other longer than the checker follows, so only deadlocks before that are told",
+            );
         }
-        let mut told: BTreeSet<Actor> = BTreeSet::new();
-        for &start in self.steps.keys() {
-            let Some(circle) = self.circle_from(start) else {
-                continue;
-            };
-            if circle.iter().any(|actor| told.contains(actor)) {
-                continue;
+        for places in self.circles.iter().chain(&self.circles()) {
+            let count = places.len();
+            let places = &places[..count.min(PLACES)];
+            match count {
+                1 => findings.add(Mistake::Deadlocks, places, format_args!("the rank waits for itself")),
+                _ => findings.add(
+                    Mistake::Deadlocks,
+                    places,
+                    format_args!("each of these {count} calls waits for the next, and the last for the first"),
+                ),
             }
-            told.extend(&circle);
-            self.tell_circle(&circle, findings);
         }
+    }
+
+    /// The circles of those who stand still in the play, which have no actor in common.
+    fn circles(&self) -> Vec<Vec<Place>> {
+        let mut told: BTreeSet<Actor> = BTreeSet::new();
+        let mut circles = Vec::new();
+        for &start in self.steps.keys() {
+            if let Some(circle) = self.circle_from(start, &told) {
+                told.extend(&circle);
+                circles.extend(self.places_of(&circle));
+            }
+        }
+        circles
     }
 
     fn front(&self, actor: Actor) -> Option<Step> {
         self.steps.get(&actor).and_then(VecDeque::front).copied()
     }
 
-    /// A circle that an actor's waits lead to.
-    fn circle_from(&self, start: Actor) -> Option<Vec<Actor>> {
-        let mut path: Vec<Actor> = Vec::from([start]);
+    /// A circle that an actor's waits lead to, without the actors of others. Whoever waits for several is followed to
+    /// each of them.
+    fn circle_from(&self, start: Actor, told: &BTreeSet<Actor>) -> Option<Vec<Actor>> {
+        let mut seen = told.clone();
+        // The way from the start, and where else each of it leads.
+        let mut way: Vec<(Actor, Vec<Actor>)> = Vec::new();
+        let mut next = Some(start).filter(|start| seen.insert(*start));
         loop {
-            let step = self.front(*path.last()?)?;
-            let next = *self.awaited(step).first()?;
-            if let Some(place) = path.iter().position(|&actor| actor == next) {
-                return Some(path.split_off(place));
+            if let Some(actor) = next {
+                let awaited = self.front(actor).map(|step| self.awaited(step)).unwrap_or_default();
+                way.push((actor, awaited));
             }
-            path.push(next);
+            let (_, left) = way.last_mut()?;
+            let Some(awaited) = left.pop() else {
+                way.pop();
+                next = None;
+                continue;
+            };
+            if let Some(place) = way.iter().position(|&(actor, _)| actor == awaited) {
+                return Some(way.split_off(place).into_iter().map(|(actor, _)| actor).collect());
+            }
+            next = Some(awaited).filter(|awaited| seen.insert(*awaited));
         }
     }
 
-    fn tell_circle(&self, circle: &[Actor], findings: &mut Findings) {
+    /// What to tell of a circle; `None` if it does not hold, or not for sure.
+    fn places_of(&self, circle: &[Actor]) -> Option<Vec<Place>> {
         let steps: Vec<Step> = circle.iter().filter_map(|&actor| self.front(actor)).collect();
         let sends = steps.iter().any(|step| matches!(step, Step::Await(..)));
         if !sends || steps.iter().any(|&step| self.is_open(step)) {
-            return;
+            return None;
         }
         let mut places: Vec<Place> = steps
             .iter()
@@ -367,15 +419,6 @@ impl Waits {
         if let Some(least) = places.iter().enumerate().min_by_key(|(_, place)| **place).map(|(at, _)| at) {
             places.rotate_left(least);
         }
-        let count = places.len();
-        places.truncate(16);
-        match count {
-            1 => findings.add(Mistake::Deadlocks, &places, format_args!("the rank waits for itself")),
-            _ => findings.add(
-                Mistake::Deadlocks,
-                &places,
-                format_args!("each of these {count} calls waits for the next, and the last for the first"),
-            ),
-        }
+        Some(places)
     }
 }

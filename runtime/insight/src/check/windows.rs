@@ -70,6 +70,8 @@ pub struct Known {
     fences: BTreeMap<LocalRank, u64>,
     /// Epochs of other kinds that each rank has begun.
     others: BTreeMap<LocalRank, u32>,
+    /// Ranks between `MPI_Win_start` and `MPI_Win_complete`, whose operations may wait for their targets.
+    started: BTreeSet<LocalRank>,
     /// Shared locks that each rank has, by target; of all at `None`.
     shared: BTreeSet<(LocalRank, Option<i64>)>,
     /// Its epochs begin and end in ways that are not followed.
@@ -131,8 +133,12 @@ fn polls(one: &Access, other: &Access) -> bool {
     is_pair && one.origin != other.origin && one.epoch == Epoch::Shared && is_short(one) && is_short(other)
 }
 
-/// The buffer of the origin that an access reads, or writes.
+/// The buffer of the origin that an access reads, or writes; none where the operation leaves the window as it is, which
+/// ignores it.
 fn origin(call: &Call<'_>, kind: Kind) -> Option<Span> {
+    if kind == Kind::Combine(Some(NO_OP)) {
+        return None;
+    }
     let names = ["origin_addr", "origin_count", "origin_datatype"];
     let buffer = buffers::described(call, names)?;
     Some(Span { buffer, is_written: kind == Kind::Get })
@@ -150,14 +156,16 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
         return;
     }
     let span = origin(call, kind);
-    if let Some(Span { buffer, .. }) = span.as_ref().filter(|_| kind != Kind::Combine(Some(NO_OP))) {
+    if let Some(Span { buffer, .. }) = &span {
         let ends = [buffer, &place];
         types::compare_access(call.site, ends, kind == Kind::Get, shared.kinds, &mut shared.findings);
     }
+    let known = shared.windows.get(&win.window.shared().number());
+    let may_wait = known.is_some_and(|known| known.started.contains(&call.rank));
     let held = span.as_ref().filter(|_| shared.kinds.has(Mistake::Changed)).and_then(|span| {
         let content = Content::of(&span.buffer);
         // What was got may come later: then nothing is known.
-        let is_known = !span.is_written || Content::of(&place).differs(&content).is_none();
+        let is_known = !span.is_written || !may_wait && Content::of(&place).differs(&content).is_none();
         is_known.then(|| (span.buffer.clone(), content))
     });
     // Bytes of a long double that are none of its value may be anything.
@@ -270,6 +278,9 @@ pub fn synchronises(shared: &mut Shared, call: &Call<'_>) {
     match call.site.name {
         "MPI_Win_lock" | "MPI_Win_lock_all" | "MPI_Win_start" => {
             *known.others.entry(call.rank).or_default() += 1;
+            if call.site.name == "MPI_Win_start" {
+                known.started.insert(call.rank);
+            }
             let is_shared = match call.observed.call.named("lock_type") {
                 Some(place) => call.observed.words.lock_type(call.observed.word(place)) == LOCK_SHARED,
                 None => call.site.name == "MPI_Win_lock_all",
@@ -283,6 +294,7 @@ pub fn synchronises(shared: &mut Shared, call: &Call<'_>) {
         "MPI_Win_unlock" | "MPI_Win_unlock_all" | "MPI_Win_complete" => {
             let count = known.others.entry(call.rank).or_default();
             *count = count.saturating_sub(1);
+            known.started.remove(&call.rank);
             known.shared.remove(&(call.rank, target));
         }
         _ => {}
