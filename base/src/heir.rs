@@ -80,6 +80,11 @@ fn own_process() -> u32 {
     getpid().as_raw_nonzero().get().cast_unsigned()
 }
 
+/// What a holder puts into the word. Where nobody goes on without it, it does not matter who it is.
+fn own_mark() -> u32 {
+    if stuck::is_called() { own_process() } else { ANYBODY }
+}
+
 /// Whether a process is there, or its parent has not seen yet that it is not.
 fn is_there(process: u32) -> bool {
     let Some(process) = Pid::from_raw(process.cast_signed()) else {
@@ -100,6 +105,20 @@ impl HeirLock<()> {
     #[must_use]
     pub fn hold(&self) -> HeirGuard<'_> {
         self.lock(false)
+    }
+
+    /// [`HeirLock::hold`], if nobody who is still there has the lock.
+    #[must_use]
+    pub fn try_hold(&self) -> Option<HeirGuard<'_>> {
+        let (own, there) = (own_mark(), self.word.load(Ordering::Relaxed));
+        let is_free = match there & !AWAITED {
+            FREE => true,
+            // L4
+            holder => own != ANYBODY && !is_there(holder),
+        };
+        let mine = own | there & AWAITED;
+        let is_taken = is_free && self.word.compare_exchange(there, mine, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        is_taken.then(|| HeirGuard(&self.word))
     }
 }
 
@@ -143,8 +162,7 @@ impl<T: Clone> HeirLock<T> {
 
     /// `is_short`: no holder takes long, so that one who does is not there.
     fn lock(&self, is_short: bool) -> HeirGuard<'_> {
-        // Where nobody goes on without the holder, it does not matter who it is.
-        let own = if stuck::is_called() { own_process() } else { ANYBODY };
+        let own = own_mark();
         // L1
         match self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => HeirGuard(&self.word),

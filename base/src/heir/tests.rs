@@ -83,3 +83,17 @@ fn a_guard_of_one_who_is_gone_is_taken_over() {
     let _guard = lock.hold();
     assert_eq!(lock.word.load(Ordering::Relaxed) & !AWAITED, super::ANYBODY);
 }
+
+#[test]
+fn who_tries_gets_it_from_nobody_who_is_there() {
+    let lock = HeirLock::new(());
+    for (word, is_free) in [(FREE, true), (own_process(), false), (own_process() | AWAITED, false)] {
+        lock.word.store(word, Ordering::Relaxed);
+        assert_eq!(lock.try_hold().is_some(), is_free);
+    }
+    lock.word.store(FREE, Ordering::Relaxed);
+    let held = lock.try_hold();
+    assert!(held.is_some() && lock.try_hold().is_none());
+    drop(held);
+    assert_eq!(lock.word.load(Ordering::Relaxed), FREE);
+}

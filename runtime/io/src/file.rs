@@ -1,13 +1,15 @@
 //! What the members of a node that have opened a file together share.
 
 use cohort_base::heir::{HeirGuard, HeirLock};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// What the members of a node share of a file that they have opened together.
 #[derive(Debug, Default)]
 pub struct Shared {
     pointer: AtomicU64,
     turn: HeirLock<()>,
+    /// Threads that wait for the turn by other means than the lock's.
+    awaiting: AtomicU32,
     /// The number of the last collective call that took bytes for all members, and where these begin.
     taken: HeirLock<(u64, Option<u64>)>,
 }
@@ -50,6 +52,31 @@ impl Shared {
     /// gone.
     pub fn turn(&self) -> HeirGuard<'_> {
         self.turn.hold()
+    }
+
+    /// [`Shared::turn`], if it is the caller's at once.
+    #[must_use]
+    pub fn try_turn(&self) -> Option<HeirGuard<'_>> {
+        self.turn.try_hold()
+    }
+
+    /// The caller tries [`Shared::try_turn`] from now on, and sleeps meanwhile.
+    pub fn begin_to_await(&self) {
+        self.awaiting.fetch_add(1, Ordering::Relaxed);
+        // Pairs with that of `is_awaited`: the caller finds the turn free, or the one who has had it sees the count.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The caller does so no more.
+    pub fn end_to_await(&self) {
+        self.awaiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether somebody does, whom the caller, who has just given its turn back, has to wake.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.awaiting.load(Ordering::Relaxed) > 0
     }
 }
 

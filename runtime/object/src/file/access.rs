@@ -7,8 +7,11 @@ use crate::failure::{Error, Outcome};
 use crate::hints::file::FileHints;
 use alloc::sync::Arc;
 use cohort_abi::neutral;
-use cohort_engine::coll;
+use cohort_base::heir::HeirGuard;
 use cohort_engine::datatype::Buffer;
+use cohort_engine::threads::Block;
+use cohort_engine::wait::WaitKind;
+use cohort_engine::{coll, wait};
 use cohort_io::{Done, Medium, Plain, Terms, View};
 use core::cell::Cell;
 use core::fmt;
@@ -252,10 +255,7 @@ impl File {
                 Ok(done) => done,
                 Err(error) => return (0, Some(error.into())),
             },
-            (true, None) => {
-                let _turn = self.shared.turn();
-                moves()
-            }
+            (true, None) => self.in_turn(moves),
         };
         (bytes, error.map(|failure| Trouble::at(failure, &self.name)))
     }
@@ -359,10 +359,7 @@ impl File {
         };
         let outcome = match (self.exclusion.get(), self.comm.me()) {
             (Some(exclusion), 0) => exclusion.alone(&self.comm, work).and_then(|outcome| outcome),
-            (None, _) if self.leads => {
-                let _turn = self.shared.turn();
-                work()
-            }
+            (None, _) if self.leads => self.in_turn(work),
             _ => work(),
         };
         match outcome {
@@ -371,6 +368,36 @@ impl File {
             }
             outcome => outcome,
         }
+    }
+
+    /// Does a work while nobody else on the node reads or writes in atomic mode.
+    fn in_turn<R>(&self, work: impl FnOnce() -> R) -> R {
+        let turn = match Block::is_callers() {
+            true => self.shared.turn(),
+            false => self.shared.try_turn().unwrap_or_else(|| self.awaited_turn()),
+        };
+        let result = work();
+        drop(turn);
+        if self.shared.is_awaited() {
+            let node = self.comm.rank().node();
+            let here = self.comm.group().members().iter().filter_map(|&member| node.local(member));
+            here.for_each(|local| wait::wake(node.rank(local)));
+        }
+        result
+    }
+
+    /// Waits for the turn in a thread of the program's, which goes on with what others leave to it: who has the turn
+    /// may wait for that.
+    #[cold]
+    fn awaited_turn(&self) -> HeirGuard<'_> {
+        self.shared.begin_to_await();
+        let mut turn = None;
+        wait::until(self.comm.owner(), WaitKind::Request, || {
+            turn = turn.take().or_else(|| self.shared.try_turn());
+            turn.is_some()
+        });
+        self.shared.end_to_await();
+        turn.expect("it was waited for")
     }
 
     /// The caller's part of an access in the order of ranks: its data, and where it goes, behind those of lower ranks.

@@ -13,6 +13,7 @@ use cohort_base::lock::FutexLock;
 use cohort_engine::datatype::op::PredefinedOp;
 use cohort_engine::datatype::{Buffer, types};
 use cohort_engine::rma::{Action, Operation, Part, RmaError};
+use cohort_engine::wait::{self, WaitKind};
 use core::ptr::null;
 
 /// A shared pointer in the memory of the first member; without one where ranks of several nodes survive each other,
@@ -42,7 +43,7 @@ fn word_of_first(comm: &Comm) -> Outcome<Win> {
 fn fetch(win: &Win, comm: &Comm, op: PredefinedOp, operand: u64) -> Result<u64, RmaError> {
     let (mut operand, mut found) = (operand, 0_u64);
     let element = &types::MPI_INT64_T;
-    // SAFETY: each is an element of the type, and stays until the flush is over.
+    // SAFETY: each is an element of the type, and stays until the operation is over.
     let (origin, result) = unsafe {
         let there = |at: *mut u64| Buffer::new(at.cast(), 1, element);
         (there(&raw mut operand), there(&raw mut found))
@@ -59,9 +60,8 @@ fn fetch(win: &Win, comm: &Comm, op: PredefinedOp, operand: u64) -> Result<u64, 
     };
     let (owner, window) = (comm.owner(), &win.window);
     // SAFETY: nothing is compared, and the target is the window's memory.
-    let begun = unsafe { window.access(owner, &operation, false) };
-    let flushed = begun.and_then(|_| window.flush(owner, Some(0)));
-    flushed.and_then(|closing| window.finish(owner, closing))?;
+    let begun = unsafe { window.access(owner, &operation, true) };
+    begun.and_then(|closing| window.finish(owner, closing))?;
     Ok(found)
 }
 
@@ -141,15 +141,23 @@ impl Exclusion {
     /// # Errors
     /// The way to the first member is lost.
     pub(super) fn alone<R>(&self, comm: &Comm, work: impl FnOnce() -> R) -> Outcome<R> {
-        let _threads = self.threads.lock();
         let (owner, window) = (comm.owner(), &self.win.window);
-        window.lock(owner, 0, true, false).map_err(not_locked)?;
-        // The lock of another node comes with the first operation that is done.
-        fetch(&self.win, comm, PredefinedOp::NoOp, 0).map_err(not_locked)?;
-        let result = work();
-        let unlocked = window.unlock(owner, 0).and_then(|closing| window.finish(owner, closing));
-        unlocked.map_err(not_locked)?;
-        Ok(result)
+        let mut threads = None;
+        // Who is there may wait for what is left to the program's threads.
+        wait::until(owner, WaitKind::Request, || {
+            threads = threads.take().or_else(|| self.threads.try_lock());
+            threads.is_some()
+        });
+        let locked = window.lock(owner, 0, true, false);
+        let result = locked.and_then(|_| {
+            // The lock of another node comes with the first operation that is done.
+            let result = fetch(&self.win, comm, PredefinedOp::NoOp, 0).map(|_| work());
+            let unlocked = window.unlock(owner, 0).and_then(|closing| window.finish(owner, closing));
+            result.and_then(|result| unlocked.map(|()| result))
+        });
+        drop(threads);
+        wait::wake(comm.rank());
+        result.map_err(not_locked)
     }
 
     /// Ends it; collective.
