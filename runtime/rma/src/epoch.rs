@@ -43,6 +43,11 @@ impl EpochKind {
     pub(super) fn is_lock(self) -> bool {
         matches!(self, Self::Lock { .. } | Self::LockAll)
     }
+
+    /// Whether its targets give access one by one.
+    pub(super) fn is_access(self) -> bool {
+        self.is_lock() || self == Self::Access
+    }
 }
 
 /// Hints of the window that let epochs run before earlier ones are complete (the paper, section VI-B).

@@ -12,16 +12,16 @@ use cohort_core::waits::Awaited;
 /// Most facts about a window.
 const TOLD_MAX: usize = 16;
 
-/// The epochs of a window that its owner waits for: those that are closed, or, to hold their locks, open ones.
+/// The epochs of a window that its owner waits for: those that are closed, or, for access to their targets, open ones.
 pub(super) struct AwaitedEpochs<'a> {
     pub(super) window: &'a Window,
-    /// Wait for locks of open epochs, at this member if one is named.
-    pub(super) locks: Option<Option<u32>>,
+    /// Wait for access by open epochs, to this member if one is named.
+    pub(super) access: Option<Option<u32>>,
 }
 
 impl Awaited for AwaitedEpochs<'_> {
     fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
-        self.window.tell(claim, self.locks, tell);
+        self.window.tell(claim, self.access, tell);
     }
 }
 
@@ -36,7 +36,7 @@ impl Window {
         }
     }
 
-    fn tell(&self, claim: &mut Claim<'_>, locks: Option<Option<u32>>, tell: &mut dyn FnMut(Fact)) {
+    fn tell(&self, claim: &mut Claim<'_>, access: Option<Option<u32>>, tell: &mut dyn FnMut(Fact)) {
         let mut left = TOLD_MAX;
         self.each_epoch(claim, |epoch| {
             let name = match epoch.kind {
@@ -46,8 +46,8 @@ impl Window {
                 EpochKind::Fence => "MPI_Win_fence",
             };
             // A flush waits for operations of open epochs.
-            let is_meant = match locks {
-                Some(_) => !epoch.is_closed(),
+            let is_meant = match access {
+                Some(_) => !epoch.is_closed() && epoch.kind.is_access(),
                 None => epoch.is_closed() || epoch.pending.get() > 0,
             };
             if epoch.is_over.get() || !is_meant {
@@ -60,7 +60,7 @@ impl Window {
                 return tell(Fact { key, size, ..fence });
             }
             for target in &epoch.targets {
-                let is_meant = locks.flatten().is_none_or(|member| member == target.member);
+                let is_meant = access.flatten().is_none_or(|member| member == target.member);
                 if self.is_missing(epoch, target) && is_meant && left > 0 {
                     left -= 1;
                     tell(self.fact(Told::Access, target, claim).named(name));

@@ -298,8 +298,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             })
     }
 
-    /// Whether the locks of open epochs at this member, or all, on this node are held.
-    pub(super) fn holds_locks(&self, member: Option<u32>) -> bool {
+    /// Whether this member, or all of open epochs' targets, on this node give access.
+    pub(super) fn has_access(&self, member: Option<u32>) -> bool {
         let shared = self.window.shared();
         let waits = |epoch: RecordRef<Epoch>| {
             let is_waited_for = |target: &crate::epoch::Target| {
@@ -307,7 +307,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                     && shared.home(target.member).is_some()
                     && member.is_none_or(|member| member == target.member)
             };
-            !epoch.is_closed() && epoch.kind.is_lock() && epoch.targets.iter().any(is_waited_for)
+            !epoch.is_closed() && epoch.kind.is_access() && epoch.targets.iter().any(is_waited_for)
         };
         self.state.queue.find(waits).is_none()
     }

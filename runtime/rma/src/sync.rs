@@ -140,7 +140,7 @@ impl Window {
     }
 
     /// Opens an epoch with a lock at one member (`MPI_Win_lock`). Does not wait; says whether
-    /// [`Window::hold_locks`] would not either. With `nocheck` no lock is taken: the program says that none
+    /// [`Window::await_access`] would not either. With `nocheck` no lock is taken: the program says that none
     /// conflicts.
     ///
     /// # Errors
@@ -233,20 +233,20 @@ impl Window {
         })
     }
 
-    /// Waits until the locks of open epochs at members of this node are held, so that the caller may load and store
-    /// there. `member`: only that one's.
+    /// Waits until the targets of open epochs on this node give access, so that the caller may load and store there.
+    /// `member`: only that one.
     ///
     /// # Errors
     /// [`RmaError::Failed`], [`RmaError::Revoked`].
-    pub fn hold_locks(&self, owner: Owner<'_>, member: Option<u32>) -> Result<(), RmaError> {
-        let mut holds = false;
+    pub fn await_access(&self, owner: Owner<'_>, member: Option<u32>) -> Result<(), RmaError> {
+        let mut has_access = false;
         until_with(owner, self.awaited(Some(member)), |claim| {
             let mut sweep = self.sweep(claim);
             sweep.run();
-            holds = sweep.holds_locks(member);
-            holds || self.trouble().is_some()
+            has_access = sweep.has_access(member);
+            has_access || self.trouble().is_some()
         });
-        if holds { Ok(()) } else { self.unless_broken() }
+        if has_access { Ok(()) } else { self.unless_broken() }
     }
 
     /// Refuses what would wait for a member that has failed, or for what that one held, and what would wait for others
@@ -280,8 +280,8 @@ impl Window {
         sweep.closing_of(owner, before)
     }
 
-    fn awaited(&self, locks: Option<Option<u32>>) -> AwaitedEpochs<'_> {
-        AwaitedEpochs { window: self, locks }
+    fn awaited(&self, access: Option<Option<u32>>) -> AwaitedEpochs<'_> {
+        AwaitedEpochs { window: self, access }
     }
 
     fn end(

@@ -6,6 +6,7 @@ use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::rma::{Closing, RmaError, Window};
 use cohort_object::Win;
+use cohort_object::win::Flavor;
 use core::ffi::c_int;
 use core::sync::atomic::{Ordering, fence as memory_fence};
 
@@ -83,28 +84,23 @@ pub fn fence<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outc
     Ok(())
 }
 
-macro_rules! openings {
-    ($($(#[$page:meta])* $name:ident;)*) => {$(
-        $(#[$page])*
-        pub fn $name<A: Abi>(
-            call: &Call<'_, A>,
-            group: A::Group,
-            _assertions: c_int,
-            win: A::Win,
-        ) -> Outcome<()> {
-            let win = call.on_win(win)?;
-            let members = ranks(call, win, group)?;
-            let opened = win.window.$name(call.owner(), &members);
-            opened.map_err(|error| failed(call, error))
-        }
-    )*};
+/// `MPI_Win_start`. In a window of one piece for all members it waits for the exposures, so that the caller may load
+/// and store there; else operations do.
+pub fn start<A: Abi>(call: &Call<'_, A>, group: A::Group, assertions: c_int, win: A::Win) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    let members = ranks(call, win, group)?;
+    let mut started = win.window.start(call.owner(), &members);
+    if win.flavor() == Flavor::Shared && !is_unchecked::<A>(assertions) {
+        started = started.and_then(|()| win.window.await_access(call.owner(), None));
+    }
+    started.map_err(|error| failed(call, error))
 }
 
-openings! {
-    /// `MPI_Win_start`. Does not wait for the exposures; operations do.
-    start;
-    /// `MPI_Win_post`.
-    post;
+/// `MPI_Win_post`.
+pub fn post<A: Abi>(call: &Call<'_, A>, group: A::Group, _assertions: c_int, win: A::Win) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    let members = ranks(call, win, group)?;
+    win.window.post(call.owner(), &members).map_err(|error| failed(call, error))
 }
 
 macro_rules! closings {
@@ -177,7 +173,7 @@ fn long_lock<A: Abi>(call: &Call<'_, A>, kind: c_int, rank: c_int, assertions: c
     let nocheck = is_unchecked::<A>(assertions);
     let locked = win.window.lock(call.owner(), target, exclusive, nocheck);
     if !locked.map_err(|error| failed(call, error))? {
-        win.window.hold_locks(call.owner(), Some(target)).map_err(|error| failed(call, error))?;
+        win.window.await_access(call.owner(), Some(target)).map_err(|error| failed(call, error))?;
     }
     Ok(())
 }
@@ -217,7 +213,7 @@ fn long_lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> 
     may_lock(call, win)?;
     let locked = win.window.lock_all(call.owner(), is_unchecked::<A>(assertions));
     if !locked.map_err(|error| failed(call, error))? {
-        win.window.hold_locks(call.owner(), None).map_err(|error| failed(call, error))?;
+        win.window.await_access(call.owner(), None).map_err(|error| failed(call, error))?;
     }
     Ok(())
 }
