@@ -18,6 +18,28 @@ static void no_operation(int other) {
     CHECK_EQ(MPI_Win_flush(other, win), MPI_SUCCESS);
 }
 
+// Promises that do not go with the call, and bits that mean nothing.
+static void promises(MPI_Group group, int other) {
+    int of_lock[] = {MPI_MODE_NOPUT, MPI_MODE_NOPRECEDE, MPI_MODE_NOCHECK | MPI_MODE_NOSTORE, 1 << 30};
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(class_of(MPI_Win_lock(MPI_LOCK_SHARED, other, of_lock[i], win)), MPI_ERR_ASSERT);
+        CHECK_EQ(class_of(MPI_Win_lock_all(of_lock[i], win)), MPI_ERR_ASSERT);
+        CHECK_EQ(class_of(MPI_Win_start(group, of_lock[i], win)), MPI_ERR_ASSERT);
+    }
+    CHECK_EQ(class_of(MPI_Win_post(group, MPI_MODE_NOSUCCEED, win)), MPI_ERR_ASSERT);
+    CHECK_EQ(class_of(MPI_Win_post(group, 1 << 30, win)), MPI_ERR_ASSERT);
+    CHECK_EQ(class_of(MPI_Win_fence(MPI_MODE_NOCHECK, win)), MPI_ERR_ASSERT);
+    CHECK_EQ(class_of(MPI_Win_fence(1 << 30, win)), MPI_ERR_ASSERT);
+    // All that do, in epochs of nobody.
+    CHECK_EQ(MPI_Win_start(MPI_GROUP_EMPTY, MPI_MODE_NOCHECK, win), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_complete(win), MPI_SUCCESS);
+    int of_post = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT;
+    CHECK_EQ(MPI_Win_post(MPI_GROUP_EMPTY, of_post, win), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_wait(win), MPI_SUCCESS);
+    int of_fence = MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
+    CHECK_EQ(MPI_Win_fence(of_fence, win), MPI_SUCCESS);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     int *memory, value = 3, other = 1 - rank, flag;
@@ -25,6 +47,7 @@ int main(int argc, char **argv) {
     MPI_Comm_group(MPI_COMM_WORLD, &group);
     MPI_Win_allocate(10 * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    promises(group, other);
     // No epoch, and synchronisation that ends none.
     CHECK_EQ(class_of(MPI_Put(&value, 1, MPI_INT, other, 0, 1, MPI_INT, win)), MPI_ERR_RMA_SYNC);
     CHECK_EQ(class_of(MPI_Win_unlock(other, win)), MPI_ERR_RMA_SYNC);

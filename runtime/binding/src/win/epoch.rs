@@ -1,7 +1,7 @@
 //! Synchronisation that blocks (MPI-4.1 section 12.5): each call waits for what its nonblocking form begins.
 
 use super::{failed, fast_path};
-use crate::arguments::{Call, Outcome, output};
+use crate::arguments::{Call, Error, Outcome, output};
 use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::rma::{Closing, RmaError, Window};
@@ -54,14 +54,49 @@ pub(super) fn may_lock<A: Abi>(call: &Call<'_, A>, win: &Win) -> Outcome<()> {
     }
 }
 
-/// Whether a fence begins no epoch.
-pub(super) fn is_last_fence<A: Abi>(assertions: c_int) -> bool {
-    A::assertion_in(assertions) & neutral::MODE_NOSUCCEED != 0
+/// What goes with `MPI_Win_post` and `MPI_Win_fence` (MPI-5.0 section 12.5.5).
+const OF_POST: i32 = neutral::MODE_NOCHECK | neutral::MODE_NOSTORE | neutral::MODE_NOPUT;
+const OF_FENCE: i32 = neutral::MODE_NOSTORE | neutral::MODE_NOPUT | neutral::MODE_NOPRECEDE | neutral::MODE_NOSUCCEED;
+
+/// Neutral bits of what the program promises, which are some of those that go with the call.
+#[inline(always)]
+fn promised<A: Abi>(call: &Call<'_, A>, assertions: c_int, allowed: i32) -> Outcome<i32> {
+    match A::assertion_in(assertions) {
+        promised if promised & !allowed == 0 => Ok(promised),
+        _ => Err(not_allowed(call, assertions)),
+    }
 }
 
-/// Whether the program says that no lock conflicts with this one.
-pub(super) fn is_unchecked<A: Abi>(assertions: c_int) -> bool {
-    A::assertion_in(assertions) & neutral::MODE_NOCHECK != 0
+#[cold]
+fn not_allowed<A: Abi>(call: &Call<'_, A>, assertions: c_int) -> Error {
+    let what = format_args!("the assertions {assertions:#x} have a bit that does not go with this call");
+    call.blame(neutral::ERR_ASSERT, what)
+}
+
+/// What a fence does not do: complete what was before it, and begin an epoch.
+pub(super) struct Fence {
+    pub completes_nothing: bool,
+    pub is_last: bool,
+}
+
+/// What the program promises of a fence.
+#[inline(always)]
+pub(super) fn of_fence<A: Abi>(call: &Call<'_, A>, assertions: c_int) -> Outcome<Fence> {
+    let promised = promised(call, assertions, OF_FENCE)?;
+    Ok(Fence {
+        completes_nothing: promised & neutral::MODE_NOPRECEDE != 0,
+        is_last: promised & neutral::MODE_NOSUCCEED != 0,
+    })
+}
+
+/// Checks what the program promises of an exposure, upon which nothing depends.
+pub(super) fn of_post<A: Abi>(call: &Call<'_, A>, assertions: c_int) -> Outcome<()> {
+    promised(call, assertions, OF_POST).map(drop)
+}
+
+/// Whether the program says that no lock conflicts with this one, or that the exposures are there.
+pub(super) fn is_unchecked<A: Abi>(call: &Call<'_, A>, assertions: c_int) -> Outcome<bool> {
+    Ok(promised(call, assertions, neutral::MODE_NOCHECK)? != 0)
 }
 
 /// Waits for what a call began.
@@ -74,8 +109,9 @@ fn finish<A: Abi>(call: &Call<'_, A>, win: &Win, closing: Result<Closing, RmaErr
 #[inline(always)]
 pub fn fence<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
-    let closing = win.window.fence(call.owner(), is_last_fence::<A>(assertions));
-    if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
+    let fence = of_fence(call, assertions)?;
+    let closing = win.window.fence(call.owner(), fence.is_last);
+    if !fence.completes_nothing {
         return finish(call, win, closing);
     }
     // It completes nothing, so nobody waits; the next epoch does.
@@ -88,17 +124,18 @@ pub fn fence<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outc
 /// and store there; else operations do.
 pub fn start<A: Abi>(call: &Call<'_, A>, group: A::Group, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
-    let members = ranks(call, win, group)?;
+    let (members, nocheck) = (ranks(call, win, group)?, is_unchecked(call, assertions)?);
     let mut started = win.window.start(call.owner(), &members);
-    if win.flavor() == Flavor::Shared && !is_unchecked::<A>(assertions) {
+    if win.flavor() == Flavor::Shared && !nocheck {
         started = started.and_then(|()| win.window.await_access(call.owner(), None));
     }
     started.map_err(|error| failed(call, error))
 }
 
 /// `MPI_Win_post`.
-pub fn post<A: Abi>(call: &Call<'_, A>, group: A::Group, _assertions: c_int, win: A::Win) -> Outcome<()> {
+pub fn post<A: Abi>(call: &Call<'_, A>, group: A::Group, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
+    of_post(call, assertions)?;
     let members = ranks(call, win, group)?;
     win.window.post(call.owner(), &members).map_err(|error| failed(call, error))
 }
@@ -169,8 +206,8 @@ pub fn lock<A: Abi>(call: &Call<'_, A>, kind: c_int, rank: c_int, assertions: c_
 fn long_lock<A: Abi>(call: &Call<'_, A>, kind: c_int, rank: c_int, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
     let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
+    let nocheck = is_unchecked(call, assertions)?;
     let Some(target) = target else { return Ok(()) };
-    let nocheck = is_unchecked::<A>(assertions);
     let locked = win.window.lock(call.owner(), target, exclusive, nocheck);
     if !locked.map_err(|error| failed(call, error))? {
         win.window.await_access(call.owner(), Some(target)).map_err(|error| failed(call, error))?;
@@ -211,7 +248,7 @@ pub fn lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> O
 fn long_lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
     may_lock(call, win)?;
-    let locked = win.window.lock_all(call.owner(), is_unchecked::<A>(assertions));
+    let locked = win.window.lock_all(call.owner(), is_unchecked(call, assertions)?);
     if !locked.map_err(|error| failed(call, error))? {
         win.window.await_access(call.owner(), None).map_err(|error| failed(call, error))?;
     }

@@ -2,12 +2,12 @@
 //! Communication*. Any mix with the blocking forms is allowed. Requests of calls that open an epoch are complete from
 //! the start; those of calls that close one, and of flushes, when the blocking form would return.
 
-use super::epoch::{is_last_fence, is_unchecked, lock_arguments, may_lock, ranks};
+use super::epoch::{is_unchecked, lock_arguments, may_lock, of_fence, of_post, ranks};
 use super::failed;
 use crate::arguments::{Call, Outcome, output};
 use crate::request::{publish_complete, publish_pending};
 use cohort_abi::parameters::{Out, ResultPlace};
-use cohort_abi::{Abi, Handle, neutral};
+use cohort_abi::{Abi, Handle};
 use cohort_engine::rma::{Closing, RmaError};
 use core::ffi::c_int;
 
@@ -26,17 +26,18 @@ pub(super) fn publish<A: Abi>(
 }
 
 macro_rules! openings {
-    ($($(#[$page:meta])* $name:ident $open:ident;)*) => {$(
+    ($($(#[$page:meta])* $name:ident $open:ident $check:ident;)*) => {$(
         $(#[$page])*
         pub fn $name<A: Abi>(
             call: &Call<'_, A>,
             group: A::Group,
-            _assertions: c_int,
+            assertions: c_int,
             win: A::Win,
             request: Out<'_, A::Request>,
         ) -> Outcome<()> {
             let object = call.on_win(win)?;
             let request = output(request)?;
+            $check(call, assertions)?;
             let members = ranks(call, object, group)?;
             let opened = object.window.$open(call.owner(), &members);
             opened.map_err(|error| failed(call, error))?;
@@ -47,9 +48,9 @@ macro_rules! openings {
 
 openings! {
     /// `MPIX_Win_ipost`.
-    ipost post;
+    ipost post of_post;
     /// `MPIX_Win_istart`.
-    istart start;
+    istart start is_unchecked;
 }
 
 macro_rules! closings {
@@ -114,8 +115,9 @@ at_one_target! {
 pub fn ifence<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win, request: Out<'_, A::Request>) -> Outcome<()> {
     let object = call.on_win(win)?;
     let request = output(request)?;
-    let closing = object.window.fence(call.owner(), is_last_fence::<A>(assertions));
-    if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
+    let fence = of_fence(call, assertions)?;
+    let closing = object.window.fence(call.owner(), fence.is_last);
+    if !fence.completes_nothing {
         return publish(call, win, closing, request);
     }
     let closing = closing.map_err(|error| failed(call, error))?;
@@ -135,8 +137,8 @@ pub fn ilock<A: Abi>(
     let object = call.on_win(win)?;
     let request = output(request)?;
     let (target, exclusive) = lock_arguments(call, object, kind, rank)?;
+    let nocheck = is_unchecked(call, assertions)?;
     if let Some(target) = target {
-        let nocheck = is_unchecked::<A>(assertions);
         let locked = object.window.lock(call.owner(), target, exclusive, nocheck);
         locked.map_err(|error| failed(call, error))?;
     }
@@ -153,7 +155,7 @@ pub fn ilock_all<A: Abi>(
     let object = call.on_win(win)?;
     let request = output(request)?;
     may_lock(call, object)?;
-    let nocheck = is_unchecked::<A>(assertions);
+    let nocheck = is_unchecked(call, assertions)?;
     let locked = object.window.lock_all(call.owner(), nocheck);
     locked.map_err(|error| failed(call, error))?;
     publish_complete(call, request)
