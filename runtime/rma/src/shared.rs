@@ -39,6 +39,17 @@ struct Region {
     to: u64,
 }
 
+impl Region {
+    /// Such a region overlaps none.
+    fn is_empty(&self) -> bool {
+        self.from == self.to
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        !self.is_empty() && !other.is_empty() && self.from < other.to && other.from < self.to
+    }
+}
+
 /// What a member of this node has in the shared part.
 pub(super) struct MemberHome {
     pub(super) lock: FairLock,
@@ -115,13 +126,12 @@ impl MemberHome {
 
     /// `MPI_Win_attach`. Under the owner's claim.
     pub(super) fn attach(&self, _owner: Owner<'_>, from: u64, size: u64) -> Result<(), RmaError> {
-        let to = from.saturating_add(size);
+        let region = Region { from, to: from.saturating_add(size) };
         self.regions.with(|regions| {
-            let overlaps = |region: &Region| region.from < to && from < region.to;
-            if regions.iter().any(overlaps) {
+            if regions.iter().any(|other| region.overlaps(other)) {
                 return Err(RmaError::Overlaps { from });
             }
-            regions.push(Region { from, to });
+            regions.push(region);
             Ok(())
         })
     }
@@ -129,7 +139,9 @@ impl MemberHome {
     /// `MPI_Win_detach`. Under the owner's claim.
     pub(super) fn detach(&self, from: u64) -> Result<(), RmaError> {
         self.regions.with(|regions| {
-            let place = regions.iter().position(|region| region.from == from);
+            // Several may begin there, of which one has bytes.
+            let found = regions.iter().enumerate().filter(|(_, region)| region.from == from);
+            let place = found.min_by_key(|(_, region)| region.is_empty()).map(|(place, _)| place);
             let place = place.ok_or(RmaError::NotAttached { target: 0, from, to: from })?;
             regions.swap_remove(place);
             Ok(())

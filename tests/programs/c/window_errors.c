@@ -40,6 +40,23 @@ static void promises(MPI_Group group, int other) {
     CHECK_EQ(MPI_Win_fence(of_fence, win), MPI_SUCCESS);
 }
 
+// Memory without bytes is attached anywhere, and detached behind what begins there too.
+static void no_bytes(void) {
+    static int room[8];
+    CHECK_EQ(MPI_Win_attach(win, &room[4], 0), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_attach(win, room, 0), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_attach(win, room, sizeof room), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_attach(win, &room[2], 0), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Win_attach(win, &room[2], 1)), MPI_ERR_RMA_ATTACH);
+    CHECK_EQ(MPI_Win_detach(win, room), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_attach(win, &room[2], 1), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_detach(win, &room[2]), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_detach(win, &room[2]), MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Win_detach(win, &room[2])), MPI_ERR_RMA_ATTACH);
+    CHECK_EQ(MPI_Win_detach(win, room), MPI_SUCCESS);
+    CHECK_EQ(MPI_Win_detach(win, &room[4]), MPI_SUCCESS);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     int *memory, value = 3, other = 1 - rank, flag;
@@ -96,6 +113,7 @@ int main(int argc, char **argv) {
     CHECK_EQ(class_of(MPI_Win_attach(win, &value, sizeof value)), MPI_SUCCESS);
     CHECK_EQ(class_of(MPI_Win_attach(win, &value, sizeof value)), MPI_ERR_RMA_ATTACH);
     CHECK_EQ(class_of(MPI_Win_detach(win, &heard)), MPI_ERR_RMA_ATTACH);
+    no_bytes();
     MPI_Aint address;
     MPI_Get_address(&heard, &address);
     MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
