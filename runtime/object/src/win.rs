@@ -110,6 +110,8 @@ struct Offer {
     number: u32,
     /// What the caller lacks.
     room: Room,
+    /// The class of what is wrong with the caller's arguments, or `MPI_SUCCESS`.
+    trouble: i32,
     part: Part,
     spacing: Spacing,
 }
@@ -124,13 +126,14 @@ struct Spacing {
 }
 
 impl Win {
-    /// Makes a window of these parts; collective. `part.base` matters to [`Flavor::Create`] only.
+    /// Makes a window of the parts, and with the hints, that members ask for; collective. A part's base matters to
+    /// [`Flavor::Create`] only. A member whose arguments are wrong meets the others all the same.
     ///
     /// # Errors
     /// `MPI_ERR_COMM` for an intercommunicator, `MPI_ERR_RMA_SHARED` for a shared window of members that do not share
-    /// memory, at all members `MPI_ERR_NO_MEM` if one is short of memory and `MPI_ERR_OTHER` if one has no handle left,
-    /// `MPI_ERR_INFO_VALUE` for an alignment that is none.
-    pub fn make(comm: &Comm, flavor: Flavor, mut part: Part, hints: Info, room: Room) -> Outcome<Self> {
+    /// memory, at all members `MPI_ERR_NO_MEM` if one is short of memory and `MPI_ERR_OTHER` if one has no handle left;
+    /// what is wrong with the arguments of one, and `MPI_ERR_INFO_VALUE` for its alignment or policy that is none.
+    pub fn make(comm: &Comm, flavor: Flavor, asked: Outcome<(Part, Info)>, room: Room) -> Outcome<Self> {
         if comm.is_inter() {
             return Err(neutral::ERR_COMM.into());
         }
@@ -143,22 +146,35 @@ impl Win {
             let what = format_args!("windows of several nodes are not there where ranks go on after a failure");
             return Err(Error::new(neutral::ERR_UNSUPPORTED_OPERATION, what));
         }
-        let wanted = alignment::wanted(&hints)?;
-        let spacing = Spacing { is_apart: is_true(&hints, "alloc_shared_noncontig"), align: wanted };
         let progress = OwnPolicy::of_rank(rank);
-        progress.take(&hints)?;
+        let checked = asked.and_then(|(part, hints)| {
+            let align = alignment::wanted(&hints)?;
+            progress.take(&hints)?;
+            Ok((part, align, hints))
+        });
+        let trouble = checked.as_ref().err().cloned();
+        let (part, align, hints) = checked.unwrap_or_else(|_| (Part::default(), 1, Info::default()));
+        let spacing = Spacing { is_apart: is_true(&hints, "alloc_shared_noncontig"), align };
+        let class = trouble.as_ref().map_or(neutral::SUCCESS, Error::code);
+        let offer = Offer { number: 0, room, trouble: class, part, spacing };
+        Self::make_of(comm, flavor, offer, hints, progress).map_err(|error| trouble.unwrap_or(error))
+    }
+
+    /// [`Win::make`] by what the caller says about its part.
+    fn make_of(comm: &Comm, flavor: Flavor, mut offer: Offer, hints: Info, progress: OwnPolicy) -> Outcome<Self> {
+        let rank = comm.rank();
         let (size, align) = match flavor {
-            Flavor::Allocate => (part.size, wanted.max(ALIGNMENT)),
-            Flavor::Shared => shared_block(comm, &mut part, spacing)?,
+            Flavor::Allocate => (offer.part.size, offer.spacing.align.max(ALIGNMENT)),
+            Flavor::Shared => shared_block(comm, &mut offer)?,
             Flavor::Create | Flavor::Dynamic => (0, 1),
         };
-        let (block, room) = allocated(comm, size, align, room);
+        let block;
+        (block, offer.room) = allocated(comm, size, align, offer.room);
         if let Some(block) = block {
-            part.base = block.as_ptr().expose_provenance();
+            offer.part.base = block.as_ptr().expose_provenance();
         }
         let drawn = (comm.me() == 0).then(|| outside::drawn_for(rank, comm.group().members()));
-        let number = drawn.flatten().unwrap_or(0);
-        let offer = Offer { number, room, part, spacing };
+        offer.number = drawn.flatten().unwrap_or(0);
         let opened = coll::view(&comm.collective(), offer.words(), |offers| Self::open(comm, flavor, offers, &hints));
         let (own, window) = match opened.map_err(Error::from).flatten() {
             Ok(opened) => opened,
@@ -217,6 +233,7 @@ impl Win {
 
     /// The caller's end of the window that all members agree on by these offers, if they do.
     fn open(comm: &Comm, flavor: Flavor, offers: &[Words], hints: &Info) -> Outcome<(Comm, Box<Window>)> {
+        refused(offers)?;
         let rank = comm.rank();
         let number = Offer::of(&offers[0]).number;
         if number == 0 {
@@ -402,7 +419,7 @@ fn touch(part: &Part) {
 }
 
 /// An offer as members tell it to each other.
-type Words = [i32; 9];
+type Words = [i32; 10];
 
 impl Offer {
     fn words(&self) -> Words {
@@ -410,7 +427,7 @@ impl Offer {
         let Part { base, size, unit } = self.part;
         let [base, size, unit] = [halves(base as u64), halves(size), halves(unit.cast_unsigned())];
         let [number, room, spacing] = [self.number.cast_signed(), self.room.word(), self.spacing.word()];
-        [number, room, base[0], base[1], size[0], size[1], unit[0], unit[1], spacing]
+        [number, room, base[0], base[1], size[0], size[1], unit[0], unit[1], spacing, self.trouble]
     }
 
     fn of(words: &Words) -> Self {
@@ -424,6 +441,7 @@ impl Offer {
                 unit: whole(words[6], words[7]).cast_signed(),
             },
             spacing: Spacing::of_word(words[8]),
+            trouble: words[9],
         }
     }
 }
@@ -458,18 +476,27 @@ impl Spacing {
     }
 }
 
+/// Refuses what a member has asked for whose arguments are wrong.
+fn refused(offers: &[Words]) -> Outcome<()> {
+    let mut troubles = offers.iter().map(|words| Offer::of(words).trouble).enumerate();
+    match troubles.find(|&(_, class)| class != neutral::SUCCESS) {
+        None => Ok(()),
+        Some((member, class)) => Err(Error::new(class, format_args!("the arguments of rank {member} are wrong"))),
+    }
+}
+
 /// The bytes that the caller allocates for a shared window, the first member all, the others nothing, and their
 /// alignment. Collective.
-fn shared_block(comm: &Comm, part: &mut Part, spacing: Spacing) -> Outcome<(u64, usize)> {
-    part.base = 0;
-    let offer = Offer { number: 0, room: Room::There, part: *part, spacing };
+fn shared_block(comm: &Comm, offer: &mut Offer) -> Outcome<(u64, usize)> {
+    offer.part.base = 0;
     let sum = |all: &[Words]| {
+        refused(all)?;
         let spacing = Spacing::of_all(all);
         let mut strides = all.iter().map(|words| spacing.stride(Offer::of(words).part.size));
         let total = strides.try_fold(0_u64, |sum, stride| sum.checked_add(stride?));
-        (total, spacing.align)
+        Ok::<_, Error>((total, spacing.align))
     };
-    let (total, align) = coll::view(&comm.collective(), offer.words(), sum)?;
+    let (total, align) = coll::view(&comm.collective(), offer.words(), sum)??;
     let Some(total) = total else {
         Room::NoMemory.of_all(comm.rank(), "window")?;
         return Err(neutral::ERR_NO_MEM.into());

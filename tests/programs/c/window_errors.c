@@ -57,11 +57,40 @@ static void no_bytes(void) {
     CHECK_EQ(MPI_Win_detach(win, &room[4]), MPI_SUCCESS);
 }
 
+static void refused_by_all(int code, int why) {
+    int found = class_of(code);
+    // Members of several nodes share no memory, whatever they ask for.
+    CHECK(found == why || found == MPI_ERR_RMA_SHARED);
+}
+
+// What one member asks for is wrong: all hear so, and none waits.
+static void wrong_at_one(void) {
+    MPI_Win none;
+    MPI_Info hints;
+    int *memory;
+    MPI_Info_create(&hints);
+    MPI_Info_set(hints, "mpi_minimum_memory_alignment", rank == 1 ? "48" : "64");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Aint size = rank == 1 ? -1 : 8;
+    int unit = rank == 0 ? 0 : 4;
+    refused_by_all(MPI_Win_allocate(size, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &none), MPI_ERR_SIZE);
+    refused_by_all(MPI_Win_allocate_shared(size, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &none), MPI_ERR_SIZE);
+    refused_by_all(MPI_Win_create(&size, size, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &none), MPI_ERR_SIZE);
+    refused_by_all(MPI_Win_allocate(8, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &none), MPI_ERR_DISP);
+    refused_by_all(MPI_Win_allocate_shared(8, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &none), MPI_ERR_DISP);
+    refused_by_all(MPI_Win_allocate(8, 4, hints, MPI_COMM_WORLD, &memory, &none), MPI_ERR_INFO_VALUE);
+    refused_by_all(MPI_Win_allocate_shared(8, 4, hints, MPI_COMM_WORLD, &memory, &none), MPI_ERR_INFO_VALUE);
+    refused_by_all(MPI_Win_create_dynamic(hints, MPI_COMM_WORLD, &none), MPI_ERR_INFO_VALUE);
+    MPI_Info_free(&hints);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     int *memory, value = 3, other = 1 - rank, flag;
     MPI_Group group;
     MPI_Comm_group(MPI_COMM_WORLD, &group);
+    wrong_at_one();
     MPI_Win_allocate(10 * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     promises(group, other);

@@ -1,7 +1,7 @@
 //! Windows come and go (MPI-4.1 section 12.2).
 
 use super::failed;
-use crate::arguments::{Call, Comm, Outcome, output};
+use crate::arguments::{Call, Comm, Error, Outcome, output};
 use alloc::boxed::Box;
 use cohort_abi::parameters::{Base, InOut, Out};
 use cohort_abi::{Abi, Count, Handle, Integer, neutral};
@@ -29,20 +29,30 @@ fn unit<A: Abi, I: Integer>(call: &Call<'_, A>, unit: I) -> Outcome<i64> {
     }
 }
 
-/// Makes a window and gives the program its handle.
+/// The caller's part of a window.
+fn part<A: Abi, I: Integer>(call: &Call<'_, A>, base: usize, size: isize, disp_unit: I) -> Outcome<Part> {
+    Ok(Part { base, size: bytes(call, size)?, unit: unit(call, disp_unit)? })
+}
+
+/// Makes a window and gives the program its handle. Who has given wrong arguments meets the other members, so that all
+/// of them refuse.
 fn publish<A: Abi>(
     call: &Call<'_, A>,
     comm: &Comm,
     flavor: Flavor,
-    part: Part,
+    part: Outcome<Part>,
     hints: A::Info,
     target: Out<'_, A::Win>,
 ) -> Outcome<Part> {
-    let target = output(target)?;
-    let hints = crate::info::hints(call, hints)?;
-    // Before the members meet, so that all of them refuse.
-    crate::info::alignment(call, &hints)?;
-    let win = Box::new(Win::make(comm, flavor, part, hints, call.objects().room_for_win())?);
+    let target = output(target);
+    let asked = part.and_then(|part| {
+        let hints = crate::info::hints(call, hints)?;
+        crate::info::alignment(call, &hints)?;
+        Ok((part, hints))
+    });
+    let asked = target.as_ref().map_err(Error::clone).and_then(|_| asked);
+    let win = Box::new(Win::make(comm, flavor, asked, call.objects().room_for_win())?);
+    let target = target?;
     let part = win.part();
     let handle = call.objects().add_win(win)?;
     target.write(A::Win::from_neutral(call.context(), handle));
@@ -60,7 +70,7 @@ pub fn create<A: Abi, C: Count>(
     target: Out<'_, A::Win>,
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
-    let part = Part { base: base.as_ptr().expose_provenance(), size: bytes(call, size)?, unit: unit(call, disp_unit)? };
+    let part = part(call, base.as_ptr().expose_provenance(), size, disp_unit);
     publish(call, comm, Flavor::Create, part, hints, target)?;
     Ok(())
 }
@@ -78,14 +88,10 @@ macro_rules! allocations {
             target: Out<'_, A::Win>,
         ) -> Outcome<()> {
             let comm = call.on_comm(comm)?;
-            let base = output(base)?;
-            let part = Part {
-                base: 0,
-                size: bytes(call, size)?,
-                unit: unit(call, disp_unit)?,
-            };
+            let base = output(base);
+            let part = base.as_ref().map_err(Error::clone).and_then(|_| part(call, 0, size, disp_unit));
             let part = publish(call, comm, Flavor::$flavor, part, hints, target)?;
-            base.write(core::ptr::with_exposed_provenance_mut(part.base));
+            base?.write(core::ptr::with_exposed_provenance_mut(part.base));
             Ok(())
         }
     )*};
@@ -107,7 +113,7 @@ pub fn create_dynamic<A: Abi>(
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let part = Part { unit: 1, ..Part::default() };
-    publish(call, comm, Flavor::Dynamic, part, hints, target)?;
+    publish(call, comm, Flavor::Dynamic, Ok(part), hints, target)?;
     Ok(())
 }
 

@@ -36,7 +36,7 @@ fn not_locked(error: RmaError) -> Error {
 fn word_of_first(comm: &Comm) -> Outcome<Win> {
     let size = if comm.me() == 0 { size_of::<i64>() as u64 } else { 0 };
     let part = Part { base: 0, size, unit: 1 };
-    Win::make(comm, Flavor::Allocate, part, Info::default(), Room::There)
+    Win::make(comm, Flavor::Allocate, Ok((part, Info::default())), Room::There)
 }
 
 /// Changes the word in one step, and gives what it was.

@@ -26,7 +26,7 @@ fn assert_exhausted<T>(made: Outcome<T>) {
 
 fn window(comm: &Comm) -> Outcome<Win> {
     let part = Part { base: 0, size: 0, unit: 1 };
-    Win::make(comm, Flavor::Dynamic, part, Info::default(), Room::There)
+    Win::make(comm, Flavor::Dynamic, Ok((part, Info::default())), Room::There)
 }
 
 #[test]
