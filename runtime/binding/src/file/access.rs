@@ -6,7 +6,7 @@ use super::under_way::{Failed, UnderWay, status};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
 use crate::process::requests::RequestState;
-use crate::request::{publish, publish_kind};
+use crate::request::{has_room, publish, publish_kind};
 use cohort_abi::parameters::{Base, Buffer, Out, StatusOut};
 use cohort_abi::{Abi, Count, Handle};
 use cohort_object::file::{Form, Place, Started, Way};
@@ -41,7 +41,8 @@ fn starts<A: Abi, C: Count>(
 ) -> Outcome<()> {
     let file = in_use(call, handle)?;
     let request = call.output(request, "request")?;
-    let data = match Data::check(call, buffer) {
+    // A member without a handle takes part in what is collective, and moves nothing.
+    let data = match has_room(call).and_then(|()| Data::check(call, buffer)) {
         Err(error) if !form.is_collective => return Err(error),
         data => data,
     };

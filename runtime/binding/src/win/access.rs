@@ -4,7 +4,7 @@ use super::failed;
 use super::fast_path::Few;
 use crate::arguments::{Call, Outcome, output};
 use crate::data::Data;
-use crate::request::{publish_complete, publish_pending};
+use crate::request::{has_room, publish_complete, publish_pending};
 use cohort_abi::parameters::{Base, Buffer, Out};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::datatype::{Basic, TypeRef};
@@ -154,7 +154,10 @@ fn publish<A: Abi>(
     let win = call.on_win(handle)?;
     let request = output(request)?;
     let pending = match check(win)? {
-        Some(checked) => checked.access(call, win, true)?,
+        Some(checked) => {
+            has_room(call)?;
+            checked.access(call, win, true)?
+        }
         None => None,
     };
     match pending {
