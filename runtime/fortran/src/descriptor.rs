@@ -224,12 +224,14 @@ pub struct Copied {
     pub kept: Option<Box<Kept>>,
 }
 
-/// A section, and the copy of it. When it is dropped, what MPI has written goes back into the section.
+/// A section, and the copy of it. When it is dropped, what MPI has written goes back into the section, and nothing
+/// else: elements that the call does not cover may have changed meanwhile, by others that have access to them.
 #[derive(Debug)]
 pub struct Kept {
     section: Section,
     copy: Box<[u128]>,
-    writes: bool,
+    /// The copy as it was made; empty if MPI only reads.
+    before: Box<[u128]>,
 }
 
 impl Copied {
@@ -263,24 +265,30 @@ impl Copied {
                 place = place.add(section.element);
             }
         });
-        Self { start: copy.as_ptr().cast(), kept: Some(Box::new(Kept { section, copy, writes })) }
+        let before = if writes { copy.clone() } else { Box::default() };
+        Self { start: copy.as_ptr().cast(), kept: Some(Box::new(Kept { section, copy, before })) }
     }
 }
 
 impl Drop for Kept {
     #[cold]
     fn drop(&mut self) {
-        if !self.writes {
+        if self.before.is_empty() {
             return;
         }
         let size = self.section.element;
-        let mut place = self.copy.as_ptr().cast::<u8>();
+        let (mut now, mut before) = (self.copy.as_ptr().cast::<u8>(), self.before.as_ptr().cast::<u8>());
         self.section.each(|element| {
-            // SAFETY: elements that MPI may write, as `Copied::new` was promised, and the copy, which has them all.
-            unsafe {
-                element.copy_from_nonoverlapping(place, size);
-                place = place.add(size);
+            for byte in 0..size {
+                // SAFETY: bytes of elements that MPI may write, as `Copied::new` was promised, and of both copies,
+                // which have them all. Only those that MPI has written differ.
+                unsafe {
+                    if *now.add(byte) != *before.add(byte) {
+                        *element.add(byte) = *now.add(byte);
+                    }
+                }
             }
+            (now, before) = (now.wrapping_add(size), before.wrapping_add(size));
         });
     }
 }

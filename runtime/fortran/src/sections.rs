@@ -197,13 +197,15 @@ impl Strided {
         if datatype == nothing {
             return Ok(Self::plain(start, number));
         }
-        let (low, extent) = extent_of(datatype)?;
+        let extent = extent_of(datatype)?;
+        // Data beyond an element lies in other elements of the array, not where the datatype has it.
+        let is_an_element = extent == (0, section.element as i64) && is_within(datatype, extent)?;
         let mut made = nothing;
         let mut long = section.axes.iter().filter(|axis| axis.extent > 1);
         // SAFETY: a handle of the program's, and places for what MPI stores; as the caller of `new` promises.
         unsafe {
             let step = match (long.next(), long.next()) {
-                (Some(axis), None) if low == 0 && extent == section.element as i64 => axis.step,
+                (Some(axis), None) if is_an_element => axis.step,
                 _ => return Ok(Self::plain(held.array(choice, writes), number)),
             };
             checked(PMPI_Type_create_resized_c(datatype, 0, step as i64, &mut made))?;
@@ -305,7 +307,14 @@ fn origin(parts: &mut Parts, datatype: Datatype) -> Result<Made, c_int> {
     let [integers, addresses, counts, datatypes] = &mut numbers;
     // SAFETY: a datatype, and places for what MPI stores.
     checked(unsafe { PMPI_Type_get_envelope_c(datatype, integers, addresses, counts, datatypes, &mut combiner) })?;
-    if combiner == A::combiner_out(neutral::COMBINER_NAMED) {
+    // Parametrised datatypes are predefined too (MPI 19.1.9).
+    let predefined = [
+        neutral::COMBINER_NAMED,
+        neutral::COMBINER_F90_REAL,
+        neutral::COMBINER_F90_COMPLEX,
+        neutral::COMBINER_F90_INTEGER,
+    ];
+    if predefined.iter().any(|&it| combiner == A::combiner_out(it)) {
         return Ok(Made::Named);
     }
     if combiner != A::combiner_out(neutral::COMBINER_CONTIGUOUS) {
@@ -339,12 +348,16 @@ fn origin(parts: &mut Parts, datatype: Datatype) -> Result<Made, c_int> {
     Ok(Made::Contiguous(count, of))
 }
 
+/// Whether a datatype with this lower bound and extent begins at 0, and all of its data lies between its bounds.
+fn is_within(datatype: Datatype, (low, extent): (i64, i64)) -> Result<bool, c_int> {
+    let (true_low, true_extent) = true_extent_of(datatype)?;
+    Ok(low == 0 && true_low >= 0 && true_low + true_extent <= extent)
+}
+
 /// Splits `count` items of `datatype` by elements of `size` bytes; `None` if they do not fit.
 fn elements(parts: &mut Parts, size: i64, count: i64, datatype: Datatype) -> Result<Option<Elements>, c_int> {
     let (low, extent) = extent_of(datatype)?;
-    let (true_low, true_extent) = true_extent_of(datatype)?;
-    let within = low == 0 && true_low >= 0 && true_low + true_extent <= extent;
-    if within && extent > 0 && size % extent == 0 {
+    if is_within(datatype, (low, extent))? && extent > 0 && size % extent == 0 {
         let items = size / extent;
         let whole = match items {
             1 => datatype,

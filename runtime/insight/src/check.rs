@@ -98,7 +98,7 @@ static SHARED: Mutex<Shared> = Mutex::new(Shared {
     far: far::Far::new(),
 });
 
-/// Somebody has died with the lock.
+/// Somebody has died with the lock, or kept it for very long.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
 /// The launcher has the lock, and ends the ranks.
@@ -110,16 +110,26 @@ const HOLD_TIME: u64 = 500_000;
 /// Microseconds for which a rank tries before it gives the checker up. Who has the lock may wait for a CPU.
 const LOCK_TIME: u64 = 10_000_000;
 
+/// Microseconds that count of one try at most: a job may be stopped for as long as its user likes (Ctrl-Z).
+const TRY_TIME: u64 = 100_000;
+
 /// Tries until it is done, or for so many microseconds; others get the CPU in between, for as long as the system says.
 fn within(time: u64, mut is_done: impl FnMut() -> bool) {
-    let (since, limit) = (ticks(), time * ticks_per_us());
-    while !is_done() && ticks().wrapping_sub(since) < limit {
+    let (limit, most) = (time * ticks_per_us(), TRY_TIME * ticks_per_us());
+    let (mut spent, mut last) = (0, ticks());
+    while !is_done() && spent < limit {
         rustix::thread::sched_yield();
+        let now = ticks();
+        spent += now.wrapping_sub(last).min(most);
+        last = now;
     }
 }
 
-/// The lock, unless it is lost.
+/// The lock, unless it is lost. Who has missed a call cannot tell what the next ones mean.
 fn lock() -> Option<MutexGuard<'static, Shared>> {
+    if IS_LOST.load(Ordering::Relaxed) {
+        return None;
+    }
     let mut found = SHARED.try_lock();
     if found.is_none() {
         let mut is_out = false;
@@ -347,13 +357,17 @@ pub fn write_findings(out: &mut dyn fmt::Write) -> fmt::Result {
         return findings::note(out, "a rank has ended inside the checker, and what was found is lost");
     };
     let Shared { kinds, findings, ranks, traffic, waits, .. } = &mut *shared;
-    if kinds.has(Mistake::Unreceived) {
+    let is_lost = IS_LOST.load(Ordering::Relaxed);
+    if is_lost {
+        findings.note("a rank was in the checker for 10 s and more: nothing is told of what came after that");
+    }
+    if kinds.has(Mistake::Unreceived) && !is_lost {
         traffic.tell_unreceived(|rank| ranks.get(&rank).is_some_and(|known| known.has_finalized), findings);
     }
-    if kinds.has(Mistake::Wildcards) {
+    if kinds.has(Mistake::Wildcards) && !is_lost {
         traffic.tell_orders(|rank| ranks.get(&rank).is_some_and(|known| known.has_finalized), findings);
     }
-    if kinds.has(Mistake::Deadlocks) {
+    if kinds.has(Mistake::Deadlocks) && !is_lost {
         waits.tell(findings);
     }
     shared.findings.write(out)?;

@@ -137,7 +137,10 @@ impl Group {
     #[must_use]
     pub fn union(&self, caller: Peer, other: &Self) -> Self {
         let new = other.members().iter().filter(|&&member| self.rank_of(member).is_none());
-        self.derived(caller, self.members().iter().chain(new).copied())
+        let all = self.derived(caller, self.members().iter().chain(new).copied());
+        // A group of no session, as the empty one, adds its members.
+        let session = if self.session == 0 { other.session } else { self.session };
+        all.with_session(session)
     }
 
     /// `MPI_Group_intersection`, in the order of `self`.

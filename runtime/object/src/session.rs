@@ -45,14 +45,19 @@ pub(crate) fn everyone(rank: &Rank) -> Roster {
 /// The list of each node (several in tests), by its address: one for all of its ranks.
 static EVERYONE: HeirLock<Vec<(usize, Roster)>> = HeirLock::new(Vec::new());
 
+/// Which of [`PROCESS_SETS`] a name names. Scheme and authority of a URI, of which both consist, are the same in upper
+/// and lower case.
+#[must_use]
+pub fn set_named(name: &str) -> Option<usize> {
+    PROCESS_SETS.iter().position(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// The group of a process set, for this rank.
 ///
 /// # Errors
 /// `MPI_ERR_ARG` when there is no process set of this name.
 pub fn process_set(rank: &Rank, name: &str) -> Outcome<Group> {
-    // Scheme and authority of a URI, of which both consist, are the same in upper and lower case.
-    let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
-    let group = match PROCESS_SETS.iter().position(is_name) {
+    let group = match set_named(name) {
         Some(0) => Group::shared(everyone(rank), rank.world_rank()),
         Some(_) => Group::new(alloc::vec![rank.peer()], rank.peer()),
         None => return Err(neutral::ERR_ARG.into()),

@@ -88,6 +88,12 @@ static void by_hardware(void) {
     MPI_Comm_size(part, &members);
     CHECK_EQ(members, 1);
     MPI_Comm_free(&part);
+    // The names are URIs, whose scheme and authority have no case.
+    MPI_Info_set(info, "mpi_pset_name", "MPI://world");
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, rank, info, &part);
+    MPI_Comm_size(part, &members);
+    CHECK_EQ(members, size);
+    MPI_Comm_free(&part);
     MPI_Info_free(&info);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_UNDEFINED, rank, MPI_INFO_NULL, &part);
     CHECK(part == MPI_COMM_NULL);

@@ -8,7 +8,7 @@ use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, neutral};
 use cohort_object::Info;
 use cohort_object::comm::SplitLevel;
-use cohort_object::session::PROCESS_SETS;
+use cohort_object::session::{PROCESS_SETS, process_set, set_named};
 use core::ffi::c_int;
 use rustix::fs::{Mode, OFlags};
 
@@ -41,7 +41,7 @@ enum Split {
 /// The split that hints guide to; hardware and sets that are not known give no communicator.
 fn guided(hints: &Info, sets: bool) -> Split {
     let set = hints.get(SET_KEY).filter(|_| sets);
-    let set = set.and_then(|name| PROCESS_SETS.iter().position(|&known| known == name));
+    let set = set.and_then(|name| set_named(&name));
     if let Some(set) = set {
         return Split::Set(set);
     }
@@ -85,8 +85,13 @@ fn asked<A: Abi>(call: &Call<'_, A>, split_type: c_int, hints: &Info) -> Outcome
 fn split<A: Abi>(call: &Call<'_, A>, comm: &Comm, split: &Split, key: c_int, hints: A::Info) -> Outcome<Option<Comm>> {
     let room = super::room(call);
     let level_wanted = match *split {
-        Split::Set(0) => return comm.split(0, key, room),
-        Split::Set(_) => return comm.split(comm.me() as i32, key, room),
+        Split::Set(set) => {
+            // Members of several worlds have a set of this name each.
+            let set = process_set(call.rank(), PROCESS_SETS[set])?;
+            let mut members = comm.group().members().iter();
+            let first = members.position(|&member| set.rank_of(member).is_some());
+            return comm.split(first.unwrap_or_default() as i32, key, room);
+        }
         Split::Site(level_wanted) => level_wanted,
     };
     let Some((made, level)) = comm.split_by_site(level_wanted, key, room)? else {

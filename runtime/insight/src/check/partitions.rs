@@ -81,14 +81,14 @@ fn meets(shared: &mut Shared, place: (Key, i32, i32), end: Waiting) {
     types::compare(sender, receiver, shared.kinds, &mut shared.findings);
 }
 
-/// The partitions that a call marks ready.
-fn named(call: &Call<'_>) -> Vec<u32> {
+/// The partitions that a call marks ready, of an operation that has so many.
+fn named(call: &Call<'_>, partitions: u32) -> Vec<u32> {
     let number = |name| call.number(name).and_then(|it| u32::try_from(it).ok());
     if let Some(one) = number("partition") {
         return Vec::from([one]);
     }
     if let (Some(low), Some(high)) = (number("partition_low"), number("partition_high")) {
-        return (low..=high).collect();
+        return (low..high.saturating_add(1).min(partitions)).collect();
     }
     let first = core::ptr::with_exposed_provenance::<i32>(call.word("array_of_partitions") as usize);
     let count = number("length").filter(|_| !first.is_null()).unwrap_or(0);
@@ -119,7 +119,7 @@ pub fn marks(shared: &mut Shared, call: &Call<'_>) {
     if started.is_none() {
         return tell(&places, format_args!("{what} that is not started"));
     }
-    for which in named(call).into_iter().filter(|&which| which < partitions.count) {
+    for which in named(call, partitions.count).into_iter().filter(|&which| which < partitions.count) {
         if let Some(ready) = partitions.ready.get(&which) {
             let places = [ready.by.did("marked it ready"), call.site.did("marks it again")];
             // MPI refuses the call, or the rest of it.

@@ -31,7 +31,7 @@ fn level(value: i32) -> u32 {
     }
 }
 
-/// Functions that any thread may call at any time.
+/// Functions that any thread may call at any time (MPI-4.1, 11.4.1).
 fn is_free(name: &str) -> bool {
     let free = [
         "MPI_Initialized",
@@ -41,8 +41,19 @@ fn is_free(name: &str) -> bool {
         "MPI_Get_version",
         "MPI_Get_library_version",
         "MPI_Abort",
+        "MPI_Error_string",
+        "MPI_Error_class",
+        "MPI_Session_create_errhandler",
+        "MPI_Session_call_errhandler",
+        "MPI_Errhandler_free",
+        "MPI_Errhandler_f2c",
+        "MPI_Errhandler_c2f",
+        "MPI_Remove_error_class",
+        "MPI_Remove_error_code",
+        "MPI_Remove_error_string",
     ];
-    free.contains(&name) || name.starts_with("MPI_T_")
+    let starts = ["MPI_T_", "MPI_Info_", "MPI_Add_error_"];
+    free.contains(&name) || starts.iter().any(|start| name.starts_with(start))
 }
 
 impl Threads {
