@@ -50,7 +50,7 @@ fn publish<A: Abi>(
         crate::info::alignment(call, &hints)?;
         Ok((part, hints))
     });
-    let asked = target.as_ref().map_err(Error::clone).and_then(|_| asked);
+    let asked = target.as_ref().map_err(Error::clone).and(asked);
     let win = Box::new(Win::make(comm, flavor, asked, call.objects().room_for_win())?);
     let target = target?;
     let part = win.part();
