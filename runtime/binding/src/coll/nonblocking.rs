@@ -6,7 +6,7 @@ use super::parts::{Members, On};
 use super::{apart, messages};
 use crate::arguments::{self, Outcome};
 use crate::process::requests::{Describe, EngineRequest, RequestState};
-use crate::request::{publish, publish_claimed};
+use crate::request::{has_room, publish, publish_claimed};
 use cohort_abi::parameters::ResultPlace;
 use cohort_abi::{Abi, Handle, HandleKind, dynamic, neutral};
 use cohort_engine::Claim;
@@ -57,6 +57,10 @@ fn start_plain<A: Abi>(
     let (group, comm) = (comm.collective(), handle.neutral());
     apart::described(&group, described)?;
     if may_be_short(described) {
+        // Before anything has begun, which the other members would wait for.
+        if !call.pending().spares.has_slot() {
+            has_room(call)?;
+        }
         // SAFETY: checked arguments of this call; the buffers stay until the operation is complete.
         let small = unsafe { coll::begin_plain(&group, described) };
         if let Some(small) = small.map_err(|error| group.failure(error))? {
@@ -125,6 +129,10 @@ fn start_again<A: Abi>(
     let Some(spare) = spares.last_collective() else {
         return Ok(false);
     };
+    // One of a few bytes takes another slot than the record's.
+    if !spares.has_slot() && !call.pending().requests.has_room(&mut claim) {
+        return Err(neutral::ERR_NO_MEM.into());
+    }
     let record = Record::Spent(&spare.operation().request);
     let (mut started, mut left) = (None, Left::Nothing);
     let results = (&mut started, &mut left);

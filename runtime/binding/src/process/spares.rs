@@ -134,6 +134,13 @@ impl Spares {
         true
     }
 
+    /// Whether [`Spares::take_slot`] would give one.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_slot(&self) -> bool {
+        self.slots.last().is_some()
+    }
+
     /// Takes a slot that was kept, to be filled.
     #[inline(always)]
     pub fn take_slot(&self) -> Option<u32> {
