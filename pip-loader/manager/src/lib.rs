@@ -203,8 +203,10 @@ pub fn connect(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Box<d
         stream => stream.transpose()?,
     };
     if let Some(stream) = stream {
-        if variable("SLURM_STEP_ID").is_some() {
-            let [job, rank] = ["PMI_JOBID", "PMI_RANK"].map(|name| variable(name).unwrap_or_default());
+        // Within a step, the clients of other managers, and isolated ranks, have the step's variable too, but no name
+        // of a job of PMI-2.
+        if let (Some(_), Some(job)) = (variable("SLURM_STEP_ID"), variable("PMI_JOBID")) {
+            let rank = variable("PMI_RANK").unwrap_or_default();
             return Ok(Some(Box::new(pmi2::Client::start(stream, &job, &rank)?)));
         }
         let place = match (number("PMI_RANK")?, number("PMI_SIZE")?) {
