@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 /// Names under which Cohort's own MPI libraries are asked for.
 pub const MPI_LIBRARIES: [&str; 4] = ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", "libmpi.so.40"];
 
+/// How the files of such libraries begin where their names have the whole version.
+const VERSIONED: [&str; 2] = ["libmpi.so.12.", "libmpi.so.40."];
+
 /// Names under which our Fortran library of the MPICH ABI is asked for.
 const FORTRAN_LIBRARIES: [&str; 2] = ["libmpifort.so.12", "libmpichfort.so.12"];
 
@@ -38,9 +41,11 @@ pub struct Dependencies {
     pub map_entries: usize,
     /// The first of [`MPI_LIBRARIES`] that one of them needs.
     pub mpi_library: Option<&'static str>,
-    /// An object that needs it has a `DT_RPATH`, which is searched before
+    /// An object that needs it, or what has loaded that one, has a `DT_RPATH`, which is searched before
     /// `--library-path`.
     pub rpath_first: bool,
+    /// The file of another MPI's library with such a name that `LD_PRELOAD` has.
+    pub preloaded_mpi: Option<PathBuf>,
     /// Bytes of thread-local data of those objects.
     pub thread_local: u64,
     /// The compiler's checker that one of them has.
@@ -97,19 +102,22 @@ pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, environment: &Environm
     let mut plan = plan.clone();
     let preloaded = preloaded.to_string_lossy();
     let names = preloaded.split([':', ' ']).filter(|name| !name.is_empty());
+    let preloaded_mpi = names.clone().find(|name| is_another_mpi(Path::new(name), first)).map(PathBuf::from);
     plan.needed.splice(0..0, names.map(str::to_owned));
-    let mut found = Dependencies::default();
+    let mut found = Dependencies { preloaded_mpi, ..Dependencies::default() };
     let mut seen = HashSet::new();
     let system = system_folders(&plan);
     let linker = plan.interpreter.as_deref().map(Path::new);
     let linker = linker.and_then(Path::file_name).map(OsStr::to_owned);
-    let mut queue = vec![(file.to_owned(), plan)];
+    let mut queue = vec![(file.to_owned(), plan, Vec::new())];
     let own = [first.to_owned(), first.join(FORTRAN_FOLDER)];
-    while let Some((object, plan)) = queue.pop() {
+    while let Some((object, plan, loaders)) = queue.pop() {
         found.sanitizer = found.sanitizer.or(plan.sanitizer);
         let origin = object.parent().unwrap_or(Path::new("/"));
-        let rpath = expand(plan.rpath.as_deref().unwrap_or_default(), origin);
         let runpath = expand(plan.runpath.as_deref().unwrap_or_default(), origin);
+        // What has a DT_RUNPATH has no DT_RPATH for the linker, neither for itself nor for what it loads.
+        let own_rpath = plan.rpath.as_deref().filter(|_| runpath.is_empty()).unwrap_or_default();
+        let rpath: Vec<PathBuf> = expand(own_rpath, origin).into_iter().chain(loaders).collect();
         if FORTRAN_LIBRARIES.iter().any(|library| plan.needed.iter().any(|name| name == library)) {
             found.mpich_fortran |= needs_mpich_fortran(&object, &plan);
         }
@@ -137,18 +145,25 @@ pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, environment: &Environm
             let entries = next.as_ref().map(|(_, plan)| plan.map_entries());
             found.map_entries += entries.unwrap_or(limits::PER_OBJECT);
             found.thread_local = found.thread_local.saturating_add(size);
-            queue.extend(next);
+            queue.extend(next.map(|(path, plan)| (path, plan, rpath.clone())));
         }
         found.files.push(object);
     }
     found
 }
 
+/// Whether a preloaded file, which is named with its folder, is a library of an MPI by name and not one of ours.
+fn is_another_mpi(path: &Path, ours: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let folder = |path: &Path| path.parent()?.canonicalize().ok();
+    let is_mpi = MPI_LIBRARIES.contains(&name) || VERSIONED.iter().any(|start| name.starts_with(start));
+    is_mpi && path.components().count() > 1 && path.is_file() && folder(path) != ours.canonicalize().ok()
+}
+
 /// The file's name and its vendor, if this is a library of an MPI with another ABI than ours.
 fn other_mpi(name: &str) -> Option<(String, Option<&'static str>)> {
     let file = Path::new(name).file_name()?.to_str()?;
-    let versions = ["libmpi.so.12.", "libmpi.so.40."];
-    if MPI_LIBRARIES.contains(&file) || versions.iter().any(|start| file.starts_with(start)) {
+    if MPI_LIBRARIES.contains(&file) || VERSIONED.iter().any(|start| file.starts_with(start)) {
         return None;
     }
     let (_, vendor) = OTHERS.iter().find(|(start, _)| file.starts_with(start))?;
@@ -223,6 +238,22 @@ mod tests {
         let plan = LoadPlan { runpath: Some("$ORIGIN".to_owned()), ..plan };
         let found = follow(Path::new("/x/app"), &plan, Path::new("/nonexistent"), &Environment::new());
         assert!(!found.rpath_first, "DT_RUNPATH makes the linker ignore DT_RPATH");
+    }
+
+    #[test]
+    fn another_mpi_that_is_preloaded_is_recognised() {
+        let folder = std::env::temp_dir().join(format!("preloaded-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("room");
+        let [named, versioned] = ["libmpi.so.40", "libmpi.so.40.30.4"].map(|name| folder.join(name));
+        for file in [&named, &versioned] {
+            std::fs::write(file, "").expect("room");
+        }
+        let ours = Path::new("/nonexistent");
+        assert!(is_another_mpi(&named, ours) && is_another_mpi(&versioned, ours));
+        assert!(!is_another_mpi(&named, &folder), "ours by its path");
+        assert!(!is_another_mpi(Path::new("libmpi.so.40"), ours), "what the linker looks for");
+        assert!(!is_another_mpi(Path::new("/nonexistent/libmpi.so.40"), ours), "what the linker only warns of");
+        std::fs::remove_dir_all(folder).expect("there");
     }
 
     #[test]

@@ -219,6 +219,16 @@ impl Context<'_> {
             );
             return Err(Refusal::to_run(&program.file, &why));
         }
+        if let (Some(_), Some(file), Some(library)) =
+            (self.libraries, &dependencies.preloaded_mpi, dependencies.mpi_library)
+        {
+            let why = format!(
+                "LD_PRELOAD has {}, another MPI's library, which knows nothing of this job, so that every rank would \
+                 be alone in a world of its own; leave it out, or write {library} without a folder there",
+                file.display()
+            );
+            return Err(Refusal::to_run(&program.file, &why));
+        }
         let (Some(_), Some((library, vendor)), None) =
             (self.libraries, &dependencies.other_mpi, dependencies.mpi_library)
         else {
