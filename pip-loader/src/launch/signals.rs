@@ -4,10 +4,17 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use pip_ground::Refusal;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is meant for the program: managers and batch systems send these to whom they have started, which is the root.
 const FORWARDED: [Signal; 5] = [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGTSTP, Signal::SIGCONT, Signal::SIGWINCH];
+
+/// What ends a job, unless whoever has started us ignores it: `nohup`, or a shell's script for what it starts in the
+/// background. SIGQUIT, which such a script ignores too, ends nothing here.
+const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// The code of a signal that the kernel sends: of these, for a terminal.
 const SI_KERNEL: i32 = 0x80;
@@ -39,6 +46,8 @@ pub struct Ending {
     pub signal: i32,
     /// The process that sent it; 0 is the kernel or another namespace.
     pub sender: i32,
+    /// A terminal has sent it to the whole process group.
+    pub to_group: bool,
 }
 
 impl Signals {
@@ -54,8 +63,8 @@ impl Signals {
         // signal come.
         // SAFETY: no handler.
         unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }.map_err(|error| system("cannot take SIGCHLD", error))?;
-        let ending = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
-        let handled = SigSet::from_iter(ending.into_iter().chain(FORWARDED));
+        let ending = ENDING.into_iter().filter(|&signal| !is_ignored(signal));
+        let handled = SigSet::from_iter(ending.chain([Signal::SIGCHLD, Signal::SIGQUIT]).chain(FORWARDED));
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self {
             descriptor: SignalFd::with_flags(&handled, flags)
@@ -93,11 +102,15 @@ impl Signals {
         let info = self.descriptor.read_signal().ok()??;
         let signal = info.ssi_signo as i32;
         let forwarded = FORWARDED.into_iter().find(|it| *it as i32 == signal);
+        let to_group = info.ssi_code == SI_KERNEL;
         Some(match (signal, forwarded) {
             (libc::SIGCHLD, _) => Came::Child,
             (libc::SIGQUIT, _) => Came::Show,
-            (_, Some(signal)) => Came::Forward { signal, to_group: info.ssi_code == SI_KERNEL },
-            _ => Came::End(Ending { signal, sender: info.ssi_pid as i32 }),
+            (_, Some(signal)) => Came::Forward { signal, to_group },
+            // Who leads a session is the only one that the kernel tells of a terminal that is gone.
+            _ => {
+                Came::End(Ending { signal, sender: info.ssi_pid as i32, to_group: to_group && signal == libc::SIGINT })
+            }
         })
     }
 
@@ -109,6 +122,34 @@ impl Signals {
         let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&stop), None);
         let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&stop), None);
     }
+}
+
+/// Whether this process ignores a signal.
+fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks only, and the place for the answer is there.
+    let result = unsafe { libc::sigaction(signal as i32, ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: a record of zeros is one, too.
+    result == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
+/// Whoever has started this program ignores SIGPIPE.
+static IGNORES_PIPE: AtomicBool = AtomicBool::new(false);
+
+/// Rust's start-up code, which comes later, ignores SIGPIPE in any case.
+extern "C" fn note_pipe() {
+    IGNORES_PIPE.store(is_ignored(Signal::SIGPIPE), Ordering::Relaxed);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_PIPE: extern "C" fn() = note_pipe;
+
+/// Whether ranks are to ignore SIGPIPE, as whoever has started this program does. What a process manager ignores is its
+/// own matter.
+#[must_use]
+pub fn ranks_ignore_pipe() -> bool {
+    IGNORES_PIPE.load(Ordering::Relaxed) && !cohort_manager::is_present(|name| std::env::var(name).ok())
 }
 
 /// All signals are blocked while this lives.

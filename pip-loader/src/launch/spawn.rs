@@ -312,6 +312,7 @@ impl Spawner {
                 (None, None) => Vec::new(),
             },
             signal_mask: outcome.map_or(*signal_mask, |outcome| outcome.signal_mask),
+            ignores_pipe: self.setup.ignores_pipe,
             limits: outcome.map_or(limits, |outcome| &outcome.limits).clone(),
             inherited: outcome.map(|outcome| outcome.inherited.clone()),
             handler_stack: self.space.handler_stacks + rank * HANDLER_STACK,

@@ -39,6 +39,8 @@ pub struct StartPlan {
     pub affinity: Vec<u64>,
     /// Signal mask to run with.
     pub signal_mask: u64,
+    /// It ignores SIGPIPE, as the root does, if no wrapper has set up anything.
+    pub ignores_pipe: bool,
     /// Limits to set: (resource, soft, hard).
     pub limits: Vec<(u32, libc::rlimit64)>,
     /// What a wrapper has set up, if one has.
@@ -104,6 +106,7 @@ impl StartPlan {
             own_session: false,
             affinity: Vec::new(),
             signal_mask: 0,
+            ignores_pipe: false,
             limits: Vec::new(),
             inherited: None,
             handler_stack,
@@ -315,7 +318,7 @@ fn set_signals(plan: &StartPlan) -> isize {
     let mut result = own(libc::SYS_mprotect, [lowest, length, protection, 0, 0]);
     let stack = libc::stack_t { ss_sp: lowest as *mut libc::c_void, ss_flags: 0, ss_size: length };
     result = result.min(own(libc::SYS_sigaltstack, [core::ptr::from_ref(&stack) as usize, 0, 0, 0, 0]));
-    if plan.inherited.is_none() {
+    if plan.inherited.is_none() && !plan.ignores_pipe {
         // Rust's start-up code ignores SIGPIPE in the root; ranks must not inherit that.
         result = result.min(KernelAction::DEFAULT.install(libc::SIGPIPE));
     }

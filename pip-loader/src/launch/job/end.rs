@@ -245,7 +245,7 @@ impl Job<'_> {
 impl Job<'_> {
     /// Names the rank that sent us a signal: `kill(0, ...)` reaches the job, and what else the process group has.
     pub(super) fn say_sender(&self, ending: signals::Ending) {
-        let signals::Ending { signal, sender } = ending;
+        let signals::Ending { signal, sender, .. } = ending;
         let Some(&rank) = self.alive.get(&sender) else { return };
         let signal = Signal::try_from(signal).map_or("a signal", Signal::as_str);
         say(format_args!(

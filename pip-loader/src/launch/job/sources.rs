@@ -99,6 +99,7 @@ impl Source for Signals {
                     }
                 }
                 Came::Show => job.show("what the ranks do"),
+                Came::End(ending) if job.is_told_again(ending.signal) => {}
                 Came::End(ending) => {
                     if job.ends.shutdown.is_none() {
                         job.say_sender(ending);

@@ -29,6 +29,10 @@ const SAMPLE_TIME: Duration = Duration::from_secs(1);
 /// A rank that has waited this long may be why somebody ends the job.
 const LONG: Duration = Duration::from_secs(1);
 
+/// A signal of the kind of SIGTERM that comes this soon after the first one is the same one: a shell and the kernel
+/// both tell of a terminal that is gone, and `timeout` tells its child and then its group.
+const SAME: Duration = Duration::from_secs(1);
+
 /// Most ranks whose processes a picture lists.
 const PROCESSES_MAX: usize = 16;
 
@@ -71,6 +75,8 @@ pub(super) struct Wide {
     open: Vec<(u32, Purpose)>,
     /// The end that waits for a picture, and until when at most; of this node's own question, if it shows it.
     ending: Option<(Ending, Instant, Option<u32>)>,
+    /// When the first signal came that ends the job and is not SIGINT.
+    told: Option<Instant>,
     /// The question of another node that shows the picture before the end.
     other: Option<Id>,
     /// It has shown it.
@@ -130,6 +136,20 @@ impl Job<'_> {
         };
         self.wide.ending = Some((ending, until, number));
         self.look_around();
+    }
+
+    /// Whether a signal that ends the job is one that came already, another way. Who sends SIGINT means each.
+    pub(super) fn is_told_again(&mut self, signal: i32) -> bool {
+        if signal == libc::SIGINT {
+            return false;
+        }
+        match self.wide.told {
+            Some(first) => first.elapsed() < SAME,
+            None => {
+                self.wide.told = Some(Instant::now());
+                false
+            }
+        }
     }
 
     /// Ends the job, and does not wait for anything at the second signal.

@@ -4,6 +4,7 @@
 use super::{Opened, refuse};
 use crate::launch::membership::Membership;
 use crate::launch::prepare::Prepared;
+use crate::launch::signals::ranks_ignore_pipe;
 use cohort_manager::door::Door;
 use cohort_manager::server::Server;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -88,6 +89,7 @@ pub(super) struct Setup {
     pub(super) isolated: bool,
     pub(super) own_sessions: bool,
     pub(super) signal_mask: u64,
+    pub(super) ignores_pipe: bool,
     /// Descriptors of the root's that ranks keep.
     kept: Vec<u32>,
     /// Ranges of descriptors to close.
@@ -105,6 +107,7 @@ impl Setup {
             isolated: job.spaces.isolated,
             own_sessions: job.spaces.own_sessions,
             signal_mask: kernel_mask(mask),
+            ignores_pipe: ranks_ignore_pipe(),
             close: gaps(kept.clone()).leak(),
             kept,
             limits: limits.collect(),
