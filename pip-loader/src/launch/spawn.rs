@@ -154,6 +154,7 @@ impl Spawner {
             Some(founder) => unsafe { Node::of_founder(founder)? },
             None => open_node(job, membership, &facts)?,
         };
+        job.streams.check_reader(world.homes.len())?;
         let (streams, files) = Streams::new(job, count, world.place, &kept)?;
         tell(job, &numbers, bindings.as_deref(), world);
         let (space, stack) = Space::reserve((count, count + node.room()), job.spaces.stack_size)?;

@@ -84,6 +84,20 @@ pub struct Streams {
     pub input: Input,
 }
 
+impl Streams {
+    /// # Errors
+    /// The one rank that is to get standard input is none of so many.
+    pub fn check_reader(&self, ranks: usize) -> Result<(), Refusal> {
+        match self.input {
+            Input::Rank(rank) if rank as usize >= ranks => Err(Refusal::new(format!(
+                "--stdin {rank}: there is no such rank, and what is read would be lost; the last one is {}",
+                ranks.saturating_sub(1)
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Who gets standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
