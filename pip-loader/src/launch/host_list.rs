@@ -56,6 +56,29 @@ pub fn parse(list: &OsStr) -> Result<Vec<Named>, Refusal> {
     Ok(hosts)
 }
 
+/// Words by which Open MPI's files of hosts say how many ranks one takes.
+const SLOTS: [&str; 4] = ["slots", "count", "cpu", "cpus"];
+
+/// Words of such files that are about what is inside their launchers, or say again what a host has.
+const INSIDE: [&str; 16] = [
+    "binding",
+    "ifhn",
+    "max_slots",
+    "max-slots",
+    "slots_max",
+    "slots-max",
+    "cpu_max",
+    "cpu-max",
+    "count_max",
+    "count-max",
+    "boards",
+    "sockets_per_board",
+    "cores_per_socket",
+    "username",
+    "user",
+    "port",
+];
+
 /// Reads a file of hosts: MPICH's (`a:4`), Open MPI's (`a slots=4`), or a batch system's, which names a host once for
 /// each rank that it takes.
 ///
@@ -67,13 +90,18 @@ pub fn read(path: &Path) -> Result<Vec<Named>, Refusal> {
     let mut hosts = Vec::new();
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default();
+        // Open MPI takes blanks around `=`.
+        let line = line.split('=').map(str::trim).collect::<Vec<_>>().join("=");
         let mut words = line.split_whitespace();
         let Some(first) = words.next() else { continue };
         let mut named = host(first).map_err(refuse)?;
         for word in words {
-            // Other words are about what is inside the launcher (binding=..., ifhn=...).
-            if let Some(slots) = word.strip_prefix("slots=") {
-                named.slots = Some(count(slots).map_err(refuse)?);
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            if SLOTS.contains(&name) {
+                named.slots = Some(count(value).map_err(refuse)?);
+            } else if !INSIDE.contains(&name) {
+                let words = SLOTS.join(", ");
+                return Err(refuse(format!("\"{word}\" of {first} means nothing here; {words} say how many ranks")));
             }
         }
         add(&mut hosts, named);
@@ -189,11 +217,13 @@ mod tests {
     #[test]
     fn files_of_several_launchers_name_hosts() {
         let path = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
-        std::fs::write(&path, "# all\na:2 binding=x\nb slots=3 max_slots=9\n\nc\nc\nc # pbs\na:1\nb slots=2\n")
+        std::fs::write(&path, "# all\na:2 binding=x\nb slots = 3 max_slots= 9\n\nc\nc\nc # pbs\na:1\nb cpus=2\n")
             .expect("room");
         let hosts = read(&path).expect("valid");
         let found: Vec<_> = hosts.iter().map(|host| (&*host.name, host.slots)).collect();
         assert_eq!(found, [("a", Some(3)), ("b", Some(5)), ("c", Some(3))]);
+        std::fs::write(&path, "a slots=2 places=3\n").expect("room");
+        assert!(read(&path).unwrap_err().to_string().contains("\"places=3\" of a"));
         std::fs::write(&path, "# none\n").expect("room");
         assert!(read(&path).unwrap_err().to_string().contains("names none"));
         std::fs::remove_file(&path).expect("there");

@@ -25,12 +25,12 @@ static TABLE: &[Rows] = &[
     harmless(
         1,
         "iface bootstrap bootstrap-exec bootstrap-exec-args launcher-exec launcher-exec-args rmk demux usize topolib \
-         branch-count tmpdir pmi-port localhost tune profile hostos pmi-connect port-range bind-to-cache",
+         branch-count tmpdir pmi-port localhost tune order-nodes hostos pmi-connect port-range bind-to-cache",
     ),
     harmless(
         0,
         "disable-x enable-x disable-hostname-propagation enable-hostname-propagation auto-cleanup \
-         enable-auto-cleanup silent-abort order-nodes skip-launch-node noconf debug d hydra-bstrap pmi1 \
+         enable-auto-cleanup silent-abort profile skip-launch-node noconf debug d hydra-bstrap pmi1 \
          pmi2 pmix",
     ),
     refused(
@@ -60,13 +60,13 @@ static TABLE: &[Rows] = &[
     harmless(
         1,
         "prefix am tune-file personality report-pid report-uri launch-agent hnp runtime-options report-state \
-         fwd-mpirun-port-range display",
+         fwd-mpirun-port-range display forward-signals",
     ),
     harmless(
         0,
         "noprefix novm do-not-resolve leave-session-attached debug-devel debug-daemons debug-daemons-file \
          use-regexp use-hwthread-cpus show-progress display-devel-map display-devel-allocation \
-         report-child-jobs-separately tune-nothing get-stack-traces forward-signals nolocal-hnp",
+         report-child-jobs-separately tune-nothing get-stack-traces nolocal-hnp",
     ),
 ];
 
