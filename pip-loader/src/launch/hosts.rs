@@ -132,17 +132,20 @@ fn wait(manager: &mut Child, signals: &Signals) -> io::Result<(i32, bool)> {
         // An interrupted wait is followed by another look.
         let _ = poll(&mut source, PollTimeout::NONE);
         while let Some(came) = signals.next() {
-            let signal = match came {
+            let (signal, to_group) = match came {
                 Came::Child => continue,
-                Came::Forward { signal, .. } => signal,
-                Came::Show => Signal::SIGQUIT,
+                Came::Forward { signal, to_group } => (signal, to_group),
+                Came::Show => (Signal::SIGQUIT, false),
                 Came::End(ending) => {
                     is_ended = true;
-                    Signal::try_from(ending.signal).unwrap_or(Signal::SIGTERM)
+                    (Signal::try_from(ending.signal).unwrap_or(Signal::SIGTERM), ending.to_group)
                 }
             };
-            // The process is this one's child, which has not been waited for.
-            let _ = kill(Pid::from_raw(manager.id() as i32), signal);
+            // The manager is in this process's group: it has what a terminal sends, and takes a second one for another.
+            if !to_group {
+                // The process is this one's child, which has not been waited for.
+                let _ = kill(Pid::from_raw(manager.id() as i32), signal);
+            }
             if signal == Signal::SIGTSTP {
                 signals.stop();
             }
@@ -208,6 +211,11 @@ fn command_line(options: &Options, hosts: &[Host], launcher: Launcher, own: &Pat
     }
     words.extend(launcher.options(&chosen));
     words.push(own.into());
+    // The other managers carry the environment.
+    if launcher == Launcher::Prterun {
+        let own = options.variables.around.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"COHORT_"));
+        words.extend(own.flat_map(|(name, value)| ["-genv".into(), name.clone(), value.clone()]));
+    }
     words.extend(options.hosts.typed.iter().cloned());
     for (index, (section, counts)) in options.sections.iter().zip(&shares).enumerate() {
         if index > 0 {
@@ -296,6 +304,25 @@ mod tests {
         let words = words.expect("fits");
         assert!(words.starts_with("--host a:1,b:1 -n 2 --bind-to none"), "{words}");
         assert!(words.ends_with("/opt/pip-exec -n 2,3 -env A b -wdir /tmp -- ./app"), "{words}");
+    }
+
+    #[test]
+    fn variables_reach_other_nodes_with_their_values() {
+        let around =
+            [("COHORT_DEBUG", "pin"), ("A", "b c"), ("B", "d")].map(|(name, value)| (name.into(), value.into()));
+        let line = |launcher| {
+            let words = "--hosts a,b -x A -x C=e ./app".split_whitespace().map(OsString::from).collect();
+            let Ok(Request::Run(options)) = parse_options(words, around.clone().into()) else {
+                panic!("refused");
+            };
+            let hosts = options.hosts.chosen.clone().expect("given");
+            let words = command_line(&options, &hosts, launcher, Path::new("/opt/pip-exec")).expect("fits");
+            words.join(OsStr::new(" ")).into_string().expect("text")
+        };
+        let words = line(Launcher::Prterun);
+        assert!(words.contains("/opt/pip-exec -genv COHORT_DEBUG pin -x A=b c -x C=e -n 1,1"), "{words}");
+        let words = line(Launcher::Hydra);
+        assert!(words.contains("/opt/pip-exec -x A=b c -x C=e -n 1,1"), "{words}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use cohort_base::check;
 use cohort_base::settings::{CHECK, INITIAL_ERRHANDLER, MEMORY_KINDS, ON_FAILURE};
 use cohort_manager::wireup::Numbering;
 use pip_ground::Refusal;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// How reading an option ends.
@@ -148,7 +148,12 @@ pub fn exported(reader: &mut Reader<'_, '_>) -> Done {
     let pair = values::split_at_equals(&word);
     let pair = pair.or_else(|| Some((word.clone(), reader.options.variables.around.get(&word)?.clone())));
     match pair {
-        Some(pair) => reader.options.variables.set.push(pair),
+        Some(pair) => {
+            // Other nodes get the value of this one.
+            let both = [pair.0.as_os_str(), pair.1.as_os_str()].join(OsStr::new("="));
+            reader.words.taken = vec![reader.option.into(), both];
+            reader.options.variables.set.push(pair);
+        }
         None => {
             let name = word.to_string_lossy();
             reader.options.said.notes.push(format!("-x {name}: there is no such variable here"));
