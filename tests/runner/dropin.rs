@@ -4,6 +4,7 @@
 mod again;
 mod checkers;
 mod emptied;
+mod inherited;
 mod malloc;
 mod neighbours;
 mod sharing;
@@ -89,6 +90,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(again::trials());
     trials.extend(checkers::trials());
     trials.extend(emptied::trials());
+    trials.extend(inherited::trials());
     trials.extend(malloc::trials());
     trials.extend(neighbours::trials());
     trials.extend(sharing::trials());
