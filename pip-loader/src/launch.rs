@@ -4,6 +4,7 @@
 //! exists; [`job::Job`] then starts the ranks and waits for their end.
 
 mod adopt;
+mod allocation;
 mod allocator;
 mod binding;
 mod environment;
@@ -105,7 +106,7 @@ fn tell(options: &Options) {
             "Python reads its program from standard input, which rank {rank} alone gets: --stdin all gives it to all"
         ));
     }
-    for note in &options.said.notes {
+    for note in options.said.notes.iter().chain(&allocation::advice(options)) {
         voice::advise(format_args!("{note}"));
     }
     // A picture that cannot be drawn is of a job that is refused for the same reason.
