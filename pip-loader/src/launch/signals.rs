@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What is meant for the program: managers and batch systems send these to whom they have started, which is the root.
 const FORWARDED: [Signal; 5] = [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGTSTP, Signal::SIGCONT, Signal::SIGWINCH];
 
-/// What ends a job, unless whoever has started us ignores it: `nohup`, or a shell's script for what it starts in the
-/// background. SIGQUIT, which such a script ignores too, ends nothing here.
+/// What ends a job; a hang-up unless whoever has started us ignores it (`nohup`). A shell's script has what it starts in
+/// the background ignore SIGINT, which ends the job all the same, as it does with other launchers.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// The code of a signal that the kernel sends: of these, for a terminal.
@@ -63,7 +63,7 @@ impl Signals {
         // signal come.
         // SAFETY: no handler.
         unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }.map_err(|error| system("cannot take SIGCHLD", error))?;
-        let ending = ENDING.into_iter().filter(|&signal| !is_ignored(signal));
+        let ending = ENDING.into_iter().filter(|&signal| signal != Signal::SIGHUP || !is_ignored(signal));
         let handled = SigSet::from_iter(ending.chain([Signal::SIGCHLD, Signal::SIGQUIT]).chain(FORWARDED));
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self {

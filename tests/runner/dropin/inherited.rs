@@ -18,9 +18,10 @@ const PIPE: u64 = 1 << 12;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 7] = [
+    let named: [(&str, Body); 8] = [
         ("isolated ranks within a step of Slurm's", step),
         ("a hang-up that is ignored", hang_up),
+        ("SIGINT that is ignored", in_background),
         ("SIGPIPE that is ignored", pipe),
         ("two signals to end are one", twice),
         ("input for a rank that is none", no_reader),
@@ -69,6 +70,12 @@ fn hang_up() -> Outcome {
         true => Err(ended.failure("a signal was taken that is ignored")),
         false => ended.expect_code(128 + 15).map(drop),
     }
+}
+
+/// A script's background job ends by SIGINT, though such a script ignores it.
+fn in_background() -> Outcome {
+    let ended = saving(&["--ignore-signal=INT"], "background", |root| send(root, Signal::INT))?;
+    ended.expect_code(128 + 2).map(drop)
 }
 
 /// Ranks get the time that one signal gives them.
