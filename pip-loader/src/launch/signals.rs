@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What is meant for the program: managers and batch systems send these to whom they have started, which is the root.
 const FORWARDED: [Signal; 5] = [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGTSTP, Signal::SIGCONT, Signal::SIGWINCH];
 
-/// What ends a job; a hang-up unless whoever has started us ignores it (`nohup`). A shell's script has what it starts in
-/// the background ignore SIGINT, which ends the job all the same, as it does with other launchers.
+/// What ends a job; a hang-up unless whoever has started us ignores it (`nohup`). A shell's script has what it starts
+/// in the background ignore SIGINT, which ends the job all the same, as it does with other launchers.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// The code of a signal that the kernel sends: of these, for a terminal.
