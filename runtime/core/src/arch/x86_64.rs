@@ -55,9 +55,11 @@ pub unsafe fn start_thread(
             "syscall",
             "test rax, rax",
             "jnz 2f",
-            "xor ebp, ebp",
             "mov rdi, {argument}",
-            "call {run}",
+            "mov rax, {run}",
+            // The end of the chain of frames. Only now: either operand may be in this register.
+            "xor ebp, ebp",
+            "call rax",
             "xor edi, edi",
             "mov eax, {exit}",
             "syscall",
