@@ -67,12 +67,12 @@ pub unsafe fn enter(entry: usize, stack: usize) -> ! {
     // function to register with `atexit`, as the ABI wants.
     unsafe {
         asm!(
-            "mov rsp, {stack}",
+            "mov rsp, rcx",
             "xor edx, edx",
             "xor ebp, ebp",
-            "jmp {entry}",
-            stack = in(reg) stack,
-            entry = in(reg) entry,
+            "jmp rax",
+            in("rcx") stack,
+            in("rax") entry,
             options(noreturn),
         );
     }
