@@ -15,6 +15,52 @@ pub fn handle<H: Handle<Context = Context>>(number: c_int) -> H {
     of_int(number)
 }
 
+/// Whether C's handles are Fortran's.
+const fn are_same<H>() -> bool {
+    size_of::<H>() == size_of::<c_int>()
+}
+
+/// A handle that C reads and stores: Fortran's own variable where C's handles are INTEGERs, by which the checker knows
+/// it; a copy elsewhere.
+#[derive(Debug)]
+pub struct One<H> {
+    number: *mut c_int,
+    copy: H,
+}
+
+impl<H: Handle<Context = Context>> One<H> {
+    /// That of a variable of Fortran's.
+    ///
+    /// # Safety
+    /// It may be read and written until this is stored.
+    #[inline]
+    pub unsafe fn of(number: *mut c_int) -> Self {
+        // SAFETY: as the caller promises.
+        Self { number, copy: handle(unsafe { *number }) }
+    }
+
+    /// What C gets.
+    #[inline]
+    pub fn pointer(&mut self) -> *mut H {
+        match are_same::<H>() {
+            true => self.number.cast(),
+            false => &raw mut self.copy,
+        }
+    }
+
+    /// Gives Fortran what C has stored.
+    ///
+    /// # Safety
+    /// As for [`One::of`].
+    #[inline]
+    pub unsafe fn store(&self) {
+        if !are_same::<H>() {
+            // SAFETY: as the caller promises.
+            unsafe { *self.number = self.copy.to_int() };
+        }
+    }
+}
+
 /// An array of handles for C: Fortran's own where C's handles are INTEGERs, a copy elsewhere.
 #[derive(Debug)]
 pub struct Handles<H> {
@@ -23,9 +69,6 @@ pub struct Handles<H> {
 }
 
 impl<H: Handle<Context = Context>> Handles<H> {
-    /// Whether C's handles are Fortran's.
-    const SAME: bool = size_of::<H>() == size_of::<c_int>();
-
     /// The handles of an array of Fortran's, whose length is asked for where that matters.
     ///
     /// # Safety
@@ -33,7 +76,7 @@ impl<H: Handle<Context = Context>> Handles<H> {
     #[inline]
     pub unsafe fn of(numbers: *const c_int, length: impl FnOnce() -> usize) -> Self {
         let mut copy = Vec::new();
-        if !Self::SAME {
+        if !are_same::<H>() {
             // SAFETY: as the caller promises.
             copy.extend((0..length()).map(|at| handle::<H>(unsafe { *numbers.add(at) })));
         }
@@ -45,7 +88,7 @@ impl<H: Handle<Context = Context>> Handles<H> {
     #[inline]
     pub fn room(numbers: *mut c_int, length: impl FnOnce() -> usize) -> Self {
         let mut copy = Vec::new();
-        if !Self::SAME {
+        if !are_same::<H>() {
             copy.resize(length(), Self::none());
         }
         Self { numbers, copy }
@@ -59,7 +102,7 @@ impl<H: Handle<Context = Context>> Handles<H> {
     /// What C gets.
     #[inline]
     pub fn pointer(&mut self) -> *mut H {
-        match Self::SAME {
+        match are_same::<H>() {
             true => self.numbers.cast(),
             false => self.copy.as_mut_ptr(),
         }

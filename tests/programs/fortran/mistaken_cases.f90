@@ -32,9 +32,13 @@ program mistaken_cases
   call MPI_Finalize(code)
 contains
   subroutine receive_left
-    integer, save :: in(2)
-    integer :: request
+    integer, save :: in(2), other(2)
+    integer :: request, second
+    ! The second handle overwrites nothing.
     call MPI_Irecv(in, 2, MPI_INTEGER, peer, 1, MPI_COMM_WORLD, request, code)
+    call MPI_Irecv(other, 2, MPI_INTEGER, peer, 20, MPI_COMM_WORLD, second, code)
+    call MPI_Send([1, 2], 2, MPI_INTEGER, peer, 20, MPI_COMM_WORLD, code)
+    call MPI_Wait(second, MPI_STATUS_IGNORE, code)
     call MPI_Barrier(MPI_COMM_WORLD, code)
   end subroutine receive_left
 
@@ -79,7 +83,7 @@ contains
     integer, asynchronous :: out(20)
     integer :: in(20), request
     out = rank
-    call MPI_Issend(out, 20, MPI_INTEGER, peer, 6, MPI_COMM_WORLD, request, code)
+    call MPI_Isend(out, 20, MPI_INTEGER, peer, 6, MPI_COMM_WORLD, request, code)
     out(8) = 77
     call MPI_Recv(in, 20, MPI_INTEGER, peer, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE, code)
     call MPI_Wait(request, MPI_STATUS_IGNORE, code)

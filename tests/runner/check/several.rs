@@ -83,7 +83,7 @@ const FORTRAN: &[Expected] = &[
     ("error[types]", &["MPI_Sendrecv in exchange_types", "2 MPI_DOUBLE", "received: 2 MPI_C"]),
     ("error[types]", &["MPI_Mrecv in matched_types", "sent: 3 MPI_INTEGER; received: 3 MPI_REAL"]),
     ("hint[bytes]", &["MPI_Ssend in some_bytes", "sent: 12 MPI_BYTE; received: 3 MPI_INTEGER"]),
-    ("error[changed]", &["MPI_Issend in changed", "MPI_Wait in", "byte 28 of 80 differs first, in element 7"]),
+    ("error[changed]", &["MPI_Isend in changed", "MPI_Wait in", "byte 28 of 80 differs first, in element 7"]),
     ("error[overlap]", &["MPI_Irecv in overlapping", "MPI_Isend in", "the 4 bytes at"]),
     ("error[windows]", &["rank 0: MPI_Put in puts_meet", "rank 1: MPI_Put in", "bytes 4 to 7 of the window of rank 0"]),
     ("error[misused]", &["MPI_Start in started_twice", "(starts it again)"]),

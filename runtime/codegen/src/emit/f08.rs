@@ -55,7 +55,7 @@ pub fn procedures(api: &Api) -> Result<String, String> {
          use crate::sections::{Otherwise, Strided, Typed, given};\n\
          use crate::text::Text;\n\
          use crate::{A, arguments, handles, names, sentinel};\n\
-         use cohort_abi::{Abi, Constants, Handle};\n\
+         use cohort_abi::{Abi, Constants};\n\
          use core::ffi::{c_char, c_int, c_void};\n",
     );
     for procedure in api.procedures.iter().filter(|p| has_f08(p)) {

@@ -147,7 +147,7 @@ pub fn procedures(api: &Api) -> Result<String, String> {
          use crate::handles::{Handles, handle, length};\n\
          use crate::text::{Room, Text};\n\
          use crate::{A, arguments, handles, names, sentinel};\n\
-         use cohort_abi::{Abi, Constants, Handle};\n\
+         use cohort_abi::{Abi, Constants};\n\
          use core::ffi::{c_char, c_int, c_void};\n",
     );
     for procedure in api.procedures.iter().filter(|p| is_external(p)) {
@@ -279,9 +279,9 @@ fn by_type(procedure: &Procedure, p: &Parameter, n: &str) -> Option<Passed> {
         (Base::Handle(_), 0) => simple("*const c_int", format!("handle(*{n})")),
         (Base::Handle(kind), 1) if p.ty.array.is_empty() => Some(Passed {
             declared: Some(format!("{n}: *mut c_int")),
-            before: format!("let mut {n}_c = handle::<<A as Abi>::{kind}>(*{n});\n"),
-            argument: format!("&mut {n}_c"),
-            after: format!("*{n} = {n}_c.to_int();\n"),
+            before: format!("let mut {n}_c = handles::One::<<A as Abi>::{kind}>::of({n});\n"),
+            argument: format!("{n}_c.pointer()"),
+            after: format!("{n}_c.store();\n"),
             ..Passed::default()
         }),
         (Base::Handle(kind), 1) => Some(handles(procedure, p, n, kind)),
