@@ -19,7 +19,7 @@ pub fn advice(options: &Options) -> Vec<String> {
         format!("{system} has given this job {hosts} hosts, and all {ranks} ranks run on this one; {way} uses them all")
     });
     let per_host = options.hosts.per_host.filter(|&per_host| per_host < ranks).map(|per_host| {
-        format!("{per_host} ranks on each host: no hosts are named (--hosts), so that all {ranks} run on this one")
+        format!("-ppn {per_host} does nothing: no hosts are named (--hosts), so that all {ranks} ranks run on this one")
     });
     allocated.into_iter().chain(per_host).collect()
 }

@@ -6,8 +6,8 @@
 //! something of it, or sends to it, wakes it.
 //!
 //! How long it takes turns before it parks depends on the node: long when every rank has a
-//! CPU; when ranks outnumber CPUs, long as long as nobody else wants the rank's CPU, and very short when
-//! somebody does; for ever with `COHORT_WAIT=spin`.
+//! CPU; when ranks outnumber CPUs, a moment, after which it offers its CPU to others for a while; for ever with
+//! `COHORT_WAIT=spin`.
 //!
 //! # Why nothing is lost
 //! The rank announces its sleep (and, if it may steal, enters the idle set), passes its heavy

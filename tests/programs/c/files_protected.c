@@ -2,28 +2,9 @@
 // in the program's thread, with its thread-local data, whoever moves the bytes.
 //# ranks: 1 2
 //# stdout: passed
-#include "check.h"
-#include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "protected.h"
 
-enum { BLOCKS = 4096, BLOCK = 64, PAGE = 4096, LENGTH = BLOCKS * BLOCK * 2 };
-
-static char *memory;
-static __thread int opened = -1;
-
-static void open_page(int signal_number, siginfo_t *information, void *context) {
-    (void)signal_number, (void)context;
-    char *page = (char *)((size_t)information->si_addr / PAGE * PAGE);
-    // Only in a thread that has begun to count.
-    if (opened < 0 || mprotect(page, PAGE, PROT_READ | PROT_WRITE) != 0) _exit(9);
-    opened++;
-}
-
-static void protect(int access) {
-    CHECK_EQ(mprotect(memory, LENGTH, access), 0);
-    opened = 0;
-}
+enum { BLOCKS = 4096, BLOCK = 64, LENGTH = BLOCKS * BLOCK * 2 };
 
 int main(int argc, char **argv) {
     start(&argc, &argv);
@@ -35,10 +16,7 @@ int main(int argc, char **argv) {
     char name[64];
     if (rank == 0) snprintf(name, sizeof name, "files-protected-%d", (int)getpid());
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
-    memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(memory != MAP_FAILED);
-    struct sigaction action = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO};
-    sigaction(SIGSEGV, &action, NULL);
+    char *memory = pages_of(LENGTH);
     MPI_Type_vector(BLOCKS, BLOCK, BLOCK * 2, MPI_CHAR, &gaps);
     MPI_Type_commit(&gaps);
     CHECK_EQ(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
@@ -46,7 +24,7 @@ int main(int argc, char **argv) {
     MPI_Offset own = (MPI_Offset)rank * BLOCKS * BLOCK;
     for (int all = 0; all < 2; all++) {
         for (int index = 0; index < LENGTH; index++) memory[index] = (char)(index / BLOCK + rank + all);
-        protect(PROT_NONE);
+        protect(memory, LENGTH, PROT_NONE);
         if (all)
             MPI_File_iwrite_at_all(file, own, memory, 1, gaps, &request);
         else
@@ -54,7 +32,7 @@ int main(int argc, char **argv) {
         CHECK_EQ(MPI_Wait(&request, &status), MPI_SUCCESS);
         CHECK_EQ(opened, LENGTH / PAGE);
         memset(memory, 0, LENGTH);
-        protect(PROT_READ);
+        protect(memory, LENGTH, PROT_READ);
         if (all)
             MPI_File_iread_at_all(file, own, memory, 1, gaps, &request);
         else
@@ -66,7 +44,7 @@ int main(int argc, char **argv) {
     }
     // Others wait for the operation before they send what the first one waits for, or looks for.
     for (int tests = 0; tests < 2; tests++) {
-        protect(PROT_NONE);
+        protect(memory, LENGTH, PROT_NONE);
         MPI_File_iwrite_at_all(file, own, memory, 1, gaps, &request);
         if (rank > 0) CHECK_EQ(MPI_Wait(&request, &status), MPI_SUCCESS);
         if (rank > 0) MPI_Send(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD);

@@ -2,22 +2,13 @@
 // another one before it waits: whoever waits for its turn does what the first one has left to the program's thread.
 //# ranks: 1 2
 //# stdout: passed
-#include "check.h"
-#include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "protected.h"
 
-enum { BLOCKS = 4096, BLOCK = 64, PAGE = 4096, LENGTH = BLOCKS * BLOCK * 2, BYTES = BLOCKS * BLOCK };
+enum { BLOCKS = 4096, BLOCK = 64, LENGTH = BLOCKS * BLOCK * 2, BYTES = BLOCKS * BLOCK };
 
-static char *memory, found[BYTES];
+static char found[BYTES];
 static MPI_File file;
 static MPI_Datatype gaps;
-
-static void open_page(int signal_number, siginfo_t *information, void *context) {
-    (void)signal_number, (void)context;
-    char *page = (char *)((size_t)information->si_addr / PAGE * PAGE);
-    if (mprotect(page, PAGE, PROT_READ | PROT_WRITE) != 0) _exit(9);
-}
 
 /* Another call, while the operation is under way. */
 static void meanwhile(int kind, MPI_Offset behind) {
@@ -45,10 +36,7 @@ int main(int argc, char **argv) {
     char name[64];
     if (rank == 0) snprintf(name, sizeof name, "/dev/shm/files-protected-atomic-%d", (int)getpid());
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
-    memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(memory != MAP_FAILED);
-    struct sigaction action = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO};
-    sigaction(SIGSEGV, &action, NULL);
+    char *memory = pages_of(LENGTH);
     MPI_Type_vector(BLOCKS, BLOCK, BLOCK * 2, MPI_CHAR, &gaps);
     MPI_Type_commit(&gaps);
     int mode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
@@ -60,7 +48,7 @@ int main(int argc, char **argv) {
         MPI_Request request;
         MPI_Status status;
         memset(memory, 1 + round + rank, LENGTH);
-        CHECK_EQ(mprotect(memory, LENGTH, PROT_NONE), 0);
+        protect(memory, LENGTH, PROT_NONE);
         if (all)
             MPI_File_iwrite_at_all(file, own, memory, 1, gaps, &request);
         else

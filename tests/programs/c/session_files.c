@@ -3,22 +3,17 @@
 //# ranks: 2
 //# abi: mpich mpi5
 //# progress: steal none
-#include "check.h"
+#include "session.h"
 #include <unistd.h>
 
 int main(int argc, char **argv) {
     MPI_Session session;
-    MPI_Group group;
-    MPI_Comm comm;
     MPI_File file;
     MPI_Request request;
     char name[64];
     int out, in[2] = {-1, -1};
     start(&argc, &argv);
-    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
-    MPI_Comm_create_from_group(group, "files", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
-    MPI_Group_free(&group);
+    MPI_Comm comm = begin_session(&session);
     if (rank == 0) snprintf(name, sizeof name, "session-files-%d", (int)getpid());
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, comm);
     CHECK_EQ(MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), MPI_SUCCESS);

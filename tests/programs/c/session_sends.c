@@ -2,7 +2,7 @@
 // received (MPI 4.1 3.5).
 //# ranks: 2 4
 //# progress: steal, none, thread
-#include "check.h"
+#include "session.h"
 #include <unistd.h>
 
 enum { COUNT = 1000 };
@@ -35,13 +35,7 @@ static void receive(MPI_Comm comm) {
 
 int main(void) {
     MPI_Session session;
-    MPI_Group group;
-    MPI_Comm comm;
-    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
-    MPI_Comm_create_from_group(group, "all", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &size);
+    MPI_Comm comm = begin_session(&session);
     if (rank == 0) {
         for (int i = 0; i < COUNT; i++)
             for (int to = 1; to < size; to++)
@@ -51,7 +45,6 @@ int main(void) {
         receive(comm);
     }
     MPI_Comm_free(&comm);
-    MPI_Group_free(&group);
     MPI_Session_finalize(&session);
     return 0;
 }

@@ -5,20 +5,13 @@
 //# wait: auto, park
 // Between nodes MPI_Finalize is a collective call on MPI_COMM_WORLD.
 //# nodes: no
-#include "check.h"
+#include "session.h"
 #include <unistd.h>
 
 static void session(void) {
     MPI_Session session;
-    MPI_Group group;
-    MPI_Comm comm;
-    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
-    MPI_Comm_create_from_group(group, "all", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &size);
+    MPI_Comm comm = begin_session(&session);
     MPI_Comm_free(&comm);
-    MPI_Group_free(&group);
     MPI_Session_finalize(&session);
 }
 

@@ -84,7 +84,8 @@ impl Waits {
 
     /// Nothing is played any more. Who stands still in a circle now would never go on, whatever comes.
     fn give_up(&mut self) {
-        self.circles = self.circles();
+        let circles = self.circles();
+        self.circles.extend(circles);
         self.is_given_up = true;
         self.steps.clear();
         self.meetings.clear();
