@@ -85,6 +85,7 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>, session: InOut<'_, A::Session>) -> O
     // Files of other sessions and of the world go on.
     if leaving.is_last {
         call.objects().end_operations();
+        cohort_engine::await_receivers(call.owner());
     }
     crate::p2p::forget_buffer(call, handle);
     call.objects().remove_session(handle)?;

@@ -34,7 +34,7 @@ const PACKETS_MAX: u64 = 64 << 10;
 /// Sends to a peer in one context that are held, in their order.
 #[derive(Debug)]
 pub(super) struct Queue {
-    peer: Peer,
+    pub(super) peer: Peer,
     /// Of the first one: the context, and the sender in it.
     envelope: Envelope,
     /// Whether the peer has asked for more of them.
