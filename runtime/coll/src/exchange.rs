@@ -7,7 +7,7 @@
 //! context belong to the construction of communicators (`MPI_Comm_create_group`, the leaders of
 //! `MPI_Intercomm_create`), which goes on when a collective has failed.
 
-use super::schedule::Message;
+use super::schedule::{Message, Told};
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;
@@ -124,19 +124,26 @@ pub(crate) fn may_communicate(rank: &Rank, context: u32) -> Result<(), EngineErr
 /// The end of every exchange.
 fn finish(owner: Owner<'_>, requests: Vec<RequestRef>) -> Result<(), EngineError> {
     let messages = requests.into_iter();
-    wait_for(owner, messages.map(|request| Message::new(request, 0, false)))
+    wait_for(owner, messages.map(|request| Message::new(request, 0, false)), |_, _| {})
 }
 
-/// Waits for messages under way, and releases them.
+/// Waits for messages under way, and releases them. `hear` is told what became of each.
 ///
 /// # Errors
 /// As [`Message::end`].
-pub(crate) fn wait_for(owner: Owner<'_>, messages: impl IntoIterator<Item = Message>) -> Result<(), EngineError> {
+#[inline]
+pub(crate) fn wait_for(
+    owner: Owner<'_>,
+    messages: impl IntoIterator<Item = Message>,
+    hear: impl Fn(Told, Result<(), EngineError>),
+) -> Result<(), EngineError> {
     let mut outcome = Ok(());
     let mut claim = owner.rank().enter();
     for message in messages {
         claim = until_claimed(owner, claim, message.request(), |_| message.is_complete());
-        outcome = outcome.and(message.end(&mut claim));
+        let (reports_to, ended) = (message.reports_to(), message.end(&mut claim));
+        hear(reports_to, ended);
+        outcome = outcome.and(ended);
     }
     outcome
 }

@@ -105,6 +105,8 @@ fn moves(schedule: ScheduleBuilder<'_>) -> Result<Vec<Move>, EngineError> {
         Step::Send { to, data, .. } => Some(Move::Send { to: *to, bytes: data.bytes() }),
         Step::Receive { from, into, .. } => Some(Move::Receive { from: *from, room: into.bytes() }),
         Step::Wait => Some(Move::Wait),
+        // Operands here are equally long.
+        Step::SendIfUnlike { .. } | Step::ReceiveIfUnlike { .. } => None,
         Step::Copy { .. } | Step::Fold { .. } => None,
         Step::ReceiveApart { .. } | Step::Deliver { .. } => unreachable!("no operation here has bundles"),
     }));

@@ -13,6 +13,7 @@ mod sleeping;
 mod small;
 mod spreading;
 mod stolen;
+mod unlike;
 
 use super::*;
 use cohort_base::Peer;

@@ -10,6 +10,7 @@ use crate::write::{ScheduleBuilder, write};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::Owner;
+use cohort_core::claim::Claim;
 use cohort_net::together;
 
 /// Tags of the messages of blocking collectives begin here and go down to [`END`]: one for each label. Members call
@@ -57,7 +58,7 @@ pub(crate) fn run_schedule(owner: Owner<'_>, schedule: &Schedule<'_>) -> Result<
         Err(error @ (EngineError::OutOfMemory | EngineError::Failed | EngineError::Revoked)) => Err(error),
         taken => Ok(outcome.and(taken)),
     });
-    let waited = wait_for(owner, messages.drain(..));
+    let waited = wait(owner, schedule, &mut messages);
     done?.and(waited)
 }
 
@@ -69,8 +70,8 @@ fn take(
     messages: &mut Vec<Message>,
 ) -> Result<(), EngineError> {
     match &steps[0] {
-        Step::Send { .. } | Step::Receive { .. } | Step::ReceiveApart { .. } => start(owner, schedule, steps, messages),
-        Step::Wait => wait_for(owner, messages.drain(..)),
+        first if first.is_if_unlike() && schedule.unlike.get() == 0 => Ok(()),
+        first if first.is_message() => start(owner, schedule, steps, messages),
         Step::Copy { from, to, .. } => copy_whole(*to, *from),
         Step::Deliver { block, into, .. } => schedule.deliver(*block, *into).1,
         Step::Fold { left, right } => {
@@ -78,7 +79,13 @@ fn take(
             schedule.combine(*left, *right, Runner::Owner);
             Ok(())
         }
+        _ => wait(owner, schedule, messages),
     }
+}
+
+/// Waits for all messages so far.
+fn wait(owner: Owner<'_>, schedule: &Schedule<'_>, messages: &mut Vec<Message>) -> Result<(), EngineError> {
+    wait_for(owner, messages.drain(..), |from, outcome| schedule.hear(from, outcome))
 }
 
 /// Starts messages.
@@ -89,12 +96,18 @@ fn start(
     messages: &mut Vec<Message>,
 ) -> Result<(), EngineError> {
     messages.try_reserve(steps.len()).map_err(|_| EngineError::OutOfMemory)?;
-    together(&mut owner.rank().enter(), |claim| {
+    let mut start = |claim: &mut Claim<'_>| {
         for step in steps {
             messages.extend(schedule.begin(claim, step)?);
         }
         Ok(())
-    })
+    };
+    let claim = &mut owner.rank().enter();
+    // One message is quicker by itself.
+    match steps.iter().filter(|step| matches!(step, Step::Send { .. })).nth(1) {
+        Some(_) => together(claim, start),
+        None => start(claim),
+    }
 }
 
 /// Writes and runs an operation in which each member sends and receives for itself; of a reducing one with its folder.

@@ -15,6 +15,8 @@ pub(crate) enum Told {
     Member(u32),
     /// Nobody, as it is told of parts of the data.
     Nobody,
+    /// Everyone, and then the sender at this place of a group, if its message has another length in any way.
+    Sender(u8),
 }
 
 /// A message under way.

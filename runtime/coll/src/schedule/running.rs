@@ -551,6 +551,7 @@ impl Progress {
                     }
                     while let Some(message) = self.messages.pop() {
                         let (reports_to, outcome) = (message.reports_to(), message.end(claim));
+                        schedule.hear(reports_to, outcome);
                         tell(self.meeting.as_ref(), &mut self.status, reports_to, outcome);
                     }
                     // What would be sent then is no result, and the others give up too.

@@ -14,6 +14,7 @@ use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::rank::Rank;
 use cohort_datatype::Buffer;
 use cohort_p2p::{irecv, isend};
+use core::cell::Cell;
 use core::ops::{Deref, Range};
 
 /// Bytes that a fold or a copy takes at a time, where others wait for its end.
@@ -36,6 +37,10 @@ pub(crate) enum Step<'a> {
         /// Who is told when it is longer.
         reports_to: Told,
     },
+    /// An empty message to a member that has sent one of another length than its own ([`Told::Sender`]), if so.
+    SendIfUnlike { to: usize, place: u8 },
+    /// The other end, with whatever that member sends beside its first message.
+    ReceiveIfUnlike { from: usize, place: u8 },
     /// A message from a member with a block of a bundle that has come, unless the block is in the bundle.
     ReceiveApart { block: Bundled, from: u32, into: Buffer<'a>, reports_to: Told },
     /// Waits for all messages so far.
@@ -63,7 +68,12 @@ pub(crate) struct Bundled {
 impl Step<'_> {
     /// Whether it starts a message.
     pub(crate) fn is_message(&self) -> bool {
-        matches!(self, Self::Send { .. } | Self::Receive { .. } | Self::ReceiveApart { .. })
+        matches!(self, Self::Send { .. } | Self::Receive { .. } | Self::ReceiveApart { .. }) || self.is_if_unlike()
+    }
+
+    /// Whether it starts a message only if a member has sent another length.
+    pub(crate) fn is_if_unlike(&self) -> bool {
+        matches!(self, Self::SendIfUnlike { .. } | Self::ReceiveIfUnlike { .. })
     }
 
     /// Whether it copies or folds.
@@ -137,6 +147,8 @@ pub(crate) struct Schedule<'a> {
     pub(crate) packed: Vec<Vec<u8>>,
     /// What it receives of several members in one message.
     pub(crate) bundles: Vec<Incoming>,
+    /// Bits of the places ([`Told::Sender`]) of members that have sent another length.
+    pub(crate) unlike: Cell<u64>,
 }
 
 impl<'a> Schedule<'a> {
@@ -156,12 +168,13 @@ impl<'a> Schedule<'a> {
             let source = Source::Rank { peer: members[from], comm_rank: self.endpoint.source(from, me) };
             irecv(claim, into, source, context, Tag::Is(tag - (lane % LANES) as i32))
         };
+        let send = |claim: &mut Claim<'_>, to: usize, lane: u32, data| {
+            let source = self.endpoint.source(me, to);
+            let envelope = Envelope { context, source, tag: tag - (lane % LANES) as i32 };
+            isend(claim, data, members[to], envelope, SendMode::Standard)
+        };
         let (member, least, reports_to, request) = match *step {
-            Step::Send { to, lane, data } => {
-                let source = self.endpoint.source(me, to);
-                let envelope = Envelope { context, source, tag: tag - (lane % LANES) as i32 };
-                (to, 0, Told::Everyone, isend(claim, data, members[to], envelope, SendMode::Standard))
-            }
+            Step::Send { to, lane, data } => (to, 0, Told::Everyone, send(claim, to, lane, data)),
             Step::Receive { from, lane, into, least, reports_to } => {
                 (from, least, reports_to, receive(claim, from, lane, into))
             }
@@ -171,12 +184,28 @@ impl<'a> Schedule<'a> {
                 }
                 (from as usize, 0, reports_to, receive(claim, from as usize, 0, into))
             }
+            Step::SendIfUnlike { place, .. } | Step::ReceiveIfUnlike { place, .. } if !self.is_unlike(place) => {
+                return Ok(None);
+            }
+            Step::SendIfUnlike { to, .. } => (to, 0, Told::Nobody, send(claim, to, 0, Buffer::EMPTY)),
+            Step::ReceiveIfUnlike { from, .. } => (from, 0, Told::Nobody, receive(claim, from, 0, Buffer::EMPTY)),
             Step::Wait | Step::Copy { .. } | Step::Deliver { .. } | Step::Fold { .. } => {
                 unreachable!("a step that is no message")
             }
         };
         let is_remote = claim.rank().node().local(members[member]).is_none();
         request.map(|request| Some(Message::new(request, least, is_remote).reporting_to(reports_to)))
+    }
+
+    /// What became of a message that has come.
+    pub(crate) fn hear(&self, from: Told, outcome: Result<(), EngineError>) {
+        if let (Told::Sender(place), Err(EngineError::Truncated { .. })) = (from, outcome) {
+            self.unlike.set(self.unlike.get() | 1 << place);
+        }
+    }
+
+    fn is_unlike(&self, place: u8) -> bool {
+        self.unlike.get() >> place & 1 != 0
     }
 
     /// Delivers the next block of a bundle. Returns its bytes.

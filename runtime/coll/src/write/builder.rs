@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
 use cohort_datatype::Buffer;
+use core::cell::Cell;
 
 /// A schedule that is being written.
 pub(crate) struct ScheduleBuilder<'a>(Schedule<'a>);
@@ -66,6 +67,7 @@ impl<'a> ScheduleBuilder<'a> {
             scratch: Vec::new(),
             packed: Vec::new(),
             bundles: Vec::new(),
+            unlike: Cell::new(0),
         })
     }
 
@@ -153,6 +155,20 @@ impl<'a> ScheduleBuilder<'a> {
     pub(crate) fn receive_operand(&mut self, from: usize, into: Buffer<'a>) {
         let least = into.bytes();
         self.0.steps.push(Step::Receive { from, lane: 0, into, least, reports_to: Told::Everyone });
+    }
+
+    /// The same from the member at a place of a group, which is told if its operand has another length: by
+    /// [`ScheduleBuilder::second_if_unlike`], after the wait.
+    pub(crate) fn receive_operand_of(&mut self, group: Subgroup<'_>, place: usize, into: Buffer<'a>) {
+        let (from, least, reports_to) = (group.at(place), into.bytes(), Told::Sender(place as u8));
+        self.0.steps.push(Step::Receive { from, lane: 0, into, least, reports_to });
+    }
+
+    /// A second message to and from the member at a place of a group, if its operand had another length.
+    pub(crate) fn second_if_unlike(&mut self, group: Subgroup<'_>, place: usize) {
+        let (member, place) = (group.at(place), place as u8);
+        self.0.steps.push(Step::SendIfUnlike { to: member, place });
+        self.0.steps.push(Step::ReceiveIfUnlike { from: member, place });
     }
 
     /// The following steps need what the messages so far bring, or change what they send.

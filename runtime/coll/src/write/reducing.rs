@@ -6,7 +6,8 @@
 //!
 //! In a group of up to [`ANY_BYTES_MOST`] members their number alone tells how many messages travel between any two of
 //! them, not the length of operands: members that disagree about it, in a wrong program, get through, and find operands
-//! of another length than their own. Larger groups have so many messages to save that their operands' length decides.
+//! of another length than their own. (Of very short operands members send a second message only when they have found
+//! that.) Larger groups have so many messages to save that their operands' length decides.
 
 use super::builder::{ScheduleBuilder, Subgroup};
 use super::moving::broadcast;
@@ -149,13 +150,13 @@ impl<'g, 'a> Operands<'g, 'a> {
     }
 
     /// Steps that fold the caller's share of everybody's operands, in rank order. `shares` are the elements of each
-    /// place of the group. Returns where the result is; the operands are free afterwards. With `is_preceded` each
-    /// message has an empty one before it.
+    /// place of the group. Returns where the result is; the operands are free afterwards. `second` is a message beside
+    /// each operand.
     fn fold_share(
         self,
         schedule: &mut ScheduleBuilder<'a>,
         shares: impl Fn(usize) -> Range<u64>,
-        is_preceded: bool,
+        second: Second,
     ) -> Result<Buffer<'a>, EngineError> {
         let Self { group, folder, operand } = self;
         let Subgroup { me, size, .. } = group;
@@ -174,18 +175,22 @@ impl<'g, 'a> Operands<'g, 'a> {
         }
         let nothing = Buffer::EMPTY;
         let others = || (0..size).filter(|&place| place != me);
-        for place in others().filter(|_| is_preceded) {
+        for place in others().filter(|_| second == Second::Always) {
             schedule.receive(group.at(place), nothing);
             schedule.send(group.at(place), nothing);
         }
         for place in others() {
-            schedule.receive_operand(group.at(place), operands[place]);
+            match second {
+                Second::IfUnlike => schedule.receive_operand_of(group, place, operands[place]),
+                Second::Never | Second::Always => schedule.receive_operand(group.at(place), operands[place]),
+            }
         }
         for distance in 1..size {
             let place = (me + distance) % size;
             schedule.send(group.at(place), operand.within(shares(place)));
         }
         schedule.wait();
+        others().filter(|_| second == Second::IfUnlike).for_each(|place| schedule.second_if_unlike(group, place));
         let sum = operands[size - 1];
         for &operand in operands[..size - 1].iter().rev() {
             schedule.fold(operand, sum);
@@ -202,7 +207,7 @@ impl<'g, 'a> Operands<'g, 'a> {
     ) -> Result<Buffer<'a>, EngineError> {
         let Self { group, folder, operand } = self;
         if folds_in_shares(group, folder, operand.count()) {
-            return self.fold_share(schedule, shares, false);
+            return self.fold_share(schedule, shares, Second::Never);
         }
         let sum = self.fold_at_first(schedule)?;
         let mine = shares(group.me);
@@ -275,8 +280,22 @@ fn is_short(group: Subgroup<'_>, folder: &Folder<'_>, count: u64) -> bool {
     folder.bytes_of(count) * group.size as u64 <= EVERYWHERE_MOST
 }
 
+/// An empty message beside that with an operand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Second {
+    Never,
+    Always,
+    /// If the other's operand has another length.
+    IfUnlike,
+}
+
 /// Steps of an allreduce of short operands, all of which each member folds. It sends each other one as many messages as
 /// [`reduce_in_shares`] does, of which one is empty: members that disagree about the length notice.
+///
+/// Of operands so short that no share has their length, the second one is sent only where that is needed. A member that
+/// does this, and another that does not, or whose operand has another length, both see a length that they do not
+/// expect: nothing, in place of something, the operand itself, or a share that is longer than this one. So both send
+/// and expect a second message.
 fn fold_everywhere<'a>(
     schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
@@ -284,7 +303,11 @@ fn fold_everywhere<'a>(
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
     let count = call.count();
-    let sum = Operands::of(group, folder, call).fold_share(schedule, |_| 0..count, true)?;
+    let second = match folder.bytes_of(count) * 2 * (group.size as u64).pow(2) {
+        1..=EVERYWHERE_MOST => Second::IfUnlike,
+        _ => Second::Always,
+    };
+    let sum = Operands::of(group, folder, call).fold_share(schedule, |_| 0..count, second)?;
     schedule.copy(sum, call.result);
     Ok(())
 }
@@ -311,7 +334,7 @@ fn reduce_in_shares<'a>(
 ) -> Result<(), EngineError> {
     let Subgroup { me, size, .. } = group;
     let shares = |place| share(call.count(), place, size);
-    let sum = Operands::of(group, folder, call).fold_share(schedule, shares, false)?;
+    let sum = Operands::of(group, folder, call).fold_share(schedule, shares, Second::Never)?;
     let result = |place| call.result.within(shares(place));
     let others = || (1..size).map(|distance| (me + distance) % size);
     if root.is_none_or(|root| root == me) {

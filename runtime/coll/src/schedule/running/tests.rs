@@ -20,6 +20,7 @@ fn copies(count: usize, bytes: usize) -> Progress {
         scratch: Vec::new(),
         packed: Vec::new(),
         bundles: Vec::new(),
+        unlike: Cell::new(0),
     };
     Progress {
         schedule: Some(schedule),
