@@ -3,6 +3,7 @@
 use crate::arguments::{Call, Comm, Outcome, engine_error, only_intra, output};
 use crate::group;
 use crate::progress::take_hints;
+use crate::request::has_room;
 use crate::text::{give_bytes, give_text, shortened};
 use alloc::boxed::Box;
 use cohort_abi::parameters::{InOut, Out, ResultPlace, Text, TextOut};
@@ -142,7 +143,9 @@ fn duplicate_at_once<A: Abi>(
     let target = call.output(target, "newcomm")?;
     target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
     let request = call.output(request, "request")?;
-    let (copy, numbering) = comm.duplicate_at_once(handle.neutral(), room(call))?;
+    // Whoever lacks a handle for the request takes part all the same, and says so.
+    let room = has_room(call).map_or(Room::NoMemory, |()| room(call));
+    let (copy, numbering) = comm.duplicate_at_once(handle.neutral(), room)?;
     if let Some(hints) = hints {
         take_hints(&copy, &hints)?;
     }

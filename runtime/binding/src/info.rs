@@ -55,11 +55,29 @@ pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, info: Info, target: Out<'_, A:
     Ok(())
 }
 
-/// A key argument. Blanks at its ends belong to it: Fortran's library has taken away what its standard wants.
-fn key(key: Text<'_>) -> Outcome<&[u8]> {
+/// A key argument, no longer than programs of this ABI have room for. Blanks at its ends belong to it: Fortran's
+/// library has taken away what its standard wants.
+fn key<'a, A: Abi>(call: &Call<'_, A>, key: Text<'a>) -> Outcome<&'a [u8]> {
     let key = key.get().ok_or(neutral::ERR_INFO_KEY)?.to_bytes();
+    fits(call, neutral::ERR_INFO_KEY, ("key", key), ("MPI_MAX_INFO_KEY", A::MAX_INFO_KEY))?;
     Info::check_key(key)?;
     Ok(key)
+}
+
+/// Refuses a text that is as long as its limit, where the NUL would be, or longer.
+fn fits<A: Abi>(
+    call: &Call<'_, A>,
+    class: i32,
+    (what, text): (&str, &[u8]),
+    (name, limit): (&str, usize),
+) -> Outcome<()> {
+    match text.len() {
+        length if length < limit => Ok(()),
+        length => {
+            let most = limit - 1;
+            Err(call.blame(class, format_args!("the {what} has {length} characters, and the most are {most} ({name})")))
+        }
+    }
 }
 
 /// `MPI_Info_create`.
@@ -83,13 +101,15 @@ pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Info>) -> Outcome<(
 /// `MPI_Info_set`.
 pub fn set<A: Abi>(call: &Call<'_, A>, handle: A::Info, name: Text<'_>, value: Text<'_>) -> Outcome<()> {
     let info = info(call, handle)?;
-    let name = key(name)?;
-    info.set_bytes(name, value.get().ok_or(neutral::ERR_INFO_VALUE)?.to_bytes())
+    let name = key(call, name)?;
+    let value = value.get().ok_or(neutral::ERR_INFO_VALUE)?.to_bytes();
+    fits(call, neutral::ERR_INFO_VALUE, ("value", value), ("MPI_MAX_INFO_VAL", A::MAX_INFO_VAL))?;
+    info.set_bytes(name, value)
 }
 
 /// `MPI_Info_delete`.
 pub fn delete<A: Abi>(call: &Call<'_, A>, handle: A::Info, name: Text<'_>) -> Outcome<()> {
-    info(call, handle)?.delete(key(name)?)
+    info(call, handle)?.delete(key(call, name)?)
 }
 
 /// `MPI_Info_get_nkeys`.
@@ -116,7 +136,7 @@ pub fn get<A: Abi>(
     flag: Out<'_, c_int>,
 ) -> Outcome<()> {
     let flag = call.output(flag, "flag")?;
-    let found = info(call, handle)?.value(key(name)?);
+    let found = info(call, handle)?.value(key(call, name)?);
     flag.write(c_int::from(found.is_some()));
     let Some(found) = found else { return Ok(()) };
     let room = usize::try_from(room).map_err(|_| neutral::ERR_INFO_VALUE)?;
@@ -132,7 +152,7 @@ pub fn get_valuelen<A: Abi>(
     flag: Out<'_, c_int>,
 ) -> Outcome<()> {
     let flag = call.output(flag, "flag")?;
-    let found = info(call, handle)?.value(key(name)?);
+    let found = info(call, handle)?.value(key(call, name)?);
     flag.write(c_int::from(found.is_some()));
     if let Some(found) = found {
         let length = call.output(length, "valuelen")?;
@@ -152,7 +172,7 @@ pub fn get_string<A: Abi>(
 ) -> Outcome<()> {
     let flag = call.output(flag, "flag")?;
     let length = call.inout(length, "buflen")?;
-    let found = info(call, handle)?.value(key(name)?);
+    let found = info(call, handle)?.value(key(call, name)?);
     flag.write(c_int::from(found.is_some()));
     let Some(found) = found else { return Ok(()) };
     let room = usize::try_from(length.get()).map_err(|_| neutral::ERR_ARG)?;

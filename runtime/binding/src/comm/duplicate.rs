@@ -53,8 +53,12 @@ impl RequestKind for Duplicate {
         Rest::Nothing(neutral::SUCCESS)
     }
 
+    /// Without a handle for the request the numbers may still be on their way.
     fn release(self: Box<Self>, claim: &mut Claim<'_>) {
-        self.numbering.release(claim);
+        match self.numbering.is_complete() {
+            true => self.numbering.release(claim),
+            false => self.numbering.abandon(claim),
+        }
     }
 
     /// MPI forbids to free a collective that is under way.

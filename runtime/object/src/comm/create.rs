@@ -476,7 +476,7 @@ impl Numbering {
     }
 
     /// Lets go of numbers that may be on their way.
-    fn abandon(self, claim: &mut Claim<'_>) {
+    pub fn abandon(self, claim: &mut Claim<'_>) {
         self.each(|agreement| agreement.abandon(claim));
     }
 
