@@ -1,19 +1,29 @@
 // Two ranks on each of two nodes. Those of one of them end before MPI_Init (`leave`), and the others wait for them, in
-// the way that their argument says; `end` only in MPI_Finalize. With `sessions` they end after a session of their own.
+// the way that their argument says; `end` only in MPI_Finalize. With `sessions` they end after a session of their own,
+// with `joins` and `offers` after one of all, in which rank 0 of the latter sends what rank 3 never takes.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-static char data[100000];
+static char data[2000000];
 
-static void session(void) {
+static void session(const char *processes, int joins, int offers) {
+    static char room[2 * sizeof data];
     MPI_Session session;
     MPI_Group group;
     MPI_Comm comm;
+    int rank;
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-    MPI_Group_from_session_pset(session, "mpi://SELF", &group);
+    MPI_Group_from_session_pset(session, processes, &group);
     MPI_Comm_create_from_group(group, "one", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
-    MPI_Barrier(comm);
+    if (!joins) MPI_Barrier(comm);
+    MPI_Comm_rank(comm, &rank);
+    if (offers && rank == 0) {
+        sleep(1);
+        MPI_Buffer_attach(room, sizeof room);
+        MPI_Bsend(data, sizeof data, MPI_CHAR, 3, 0, comm);
+    }
     MPI_Comm_free(&comm);
     MPI_Group_free(&group);
     MPI_Session_finalize(&session);
@@ -21,8 +31,10 @@ static void session(void) {
 
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "barrier";
-    if (strcmp(way, "sessions") == 0) session();
-    if (strcmp(way, "sessions") == 0 || strcmp(way, "leave") == 0) return 0;
+    int offers = strcmp(way, "offers") == 0, joins = offers || strcmp(way, "joins") == 0;
+    if (strcmp(way, "sessions") == 0) session("mpi://SELF", 0, 0);
+    if (joins) session("mpi://WORLD", 1, offers);
+    if (joins || strcmp(way, "sessions") == 0 || strcmp(way, "leave") == 0) return 0;
     MPI_Init(NULL, NULL);
     int rank, code = MPI_SUCCESS, class = MPI_SUCCESS;
     MPI_Request request = MPI_REQUEST_NULL;

@@ -41,6 +41,9 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/ranks end, but not a node that has used sessions only".into(), || {
             never_begun(["end", "sessions"])
         }),
+        trial("nodes/a last session ends, but not for a message to a node that has ended".into(), || {
+            never_begun(["offers", "joins"])
+        }),
         trial("nodes/isolated ranks of several nodes end, but not one that never begins".into(), never_begun_alone),
         trial("nodes/wrappers wait for another node, which has ended".into(), never_again),
         trial("nodes/isolated ranks wait for another node, and the time is over".into(), never_in_time),

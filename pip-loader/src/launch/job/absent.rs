@@ -5,8 +5,9 @@
 //! job cannot go on ([`Deadlock`](super::sources)) counts it. Such a node says so to the first launcher, which tells
 //! all others. Who finds a rank of its own that has waited for such a rank for a while says so to the first one, which
 //! names it, and ends the job. Where ranks survive each other, all of that node that never come count as failed then.
-//! A rank that had sessions may have sent what has not arrived, but it takes no part in `MPI_Finalize`: only who waits
-//! in that for it does so in vain.
+//! A rank that had sessions may have sent what has not arrived. But it takes no part in `MPI_Finalize`, and it receives
+//! nothing more: who waits in that for it does so in vain, and who waits for it to take a message, unless its answer is
+//! still on its way.
 //!
 //! A rank with an address space of its own is a node to the others, and no launcher sees what it waits for. But it
 //! tells its launcher when it has called `MPI_Init`, and then it waits for all others, in `MPI_Finalize` at the latest.
@@ -18,12 +19,15 @@ use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_base::picture::Told;
 use pip_ground::say;
 use pip_insight::hang::{RankState, Wait, is_inner, world};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A rank that has waited this long for one that never comes is found.
 const LONG: Duration = Duration::from_secs(1);
+
+/// An answer of one that had sessions has come after this, if there was one.
+const ANSWERED: Duration = Duration::from_secs(10);
 
 /// Who never comes, and what was said of that.
 #[derive(Debug, Default)]
@@ -36,6 +40,8 @@ pub(super) struct Absent {
     next: Option<Instant>,
     /// Since when one with an address space of its own has called `MPI_Init` beside that one.
     begun: Option<Instant>,
+    /// Since when a rank here has waited for one that had sessions to take a message.
+    unanswered: BTreeMap<u32, Instant>,
     /// Nodes of which it was said that a rank here waits for them.
     found: BTreeSet<u32>,
     /// Those that the first one has named.
@@ -80,22 +86,29 @@ impl Absent {
                 self.begun.filter(|&since| now - since >= LONG)?;
                 job.heard.barriers.never.first().map(|row| (row.node, row.first))?
             }
-            None => self.awaited_here(job)?,
+            None => self.awaited_here(job, now)?,
         };
         self.found.insert(node);
         Some(Word::Needs { node, rank })
     }
 
     /// One that a rank of this node, which sees what its ranks wait for, has waited for, and its node.
-    fn awaited_here(&self, job: &Job<'_>) -> Option<(u32, u32)> {
+    fn awaited_here(&mut self, job: &Job<'_>, now: Instant) -> Option<(u32, u32)> {
         let states = job.states();
         // What waits for one that has failed is told so.
-        let mut awaited = states.iter().flat_map(awaited).filter(|need| !job.has_failed(need.rank));
+        let awaited: Vec<_> = states.iter().flat_map(awaited).filter(|need| !job.has_failed(need.rank)).collect();
+        self.unanswered.retain(|rank, _| awaited.iter().any(|need| need.rank == *rank && need.of == Of::Taking));
         let never = job.heard.barriers.never.iter().filter(|row| !self.found.contains(&row.node));
-        awaited.find_map(|need| {
-            let mut rows = never.clone();
-            let row = rows.find(|row| row.has(need.rank) && (need.is_of_the_end || !row.had_sessions))?;
-            Some((row.node, need.rank))
+        let Self { unanswered, .. } = self;
+        awaited.iter().find_map(|need| {
+            let row = never.clone().find(|row| row.has(need.rank))?;
+            let is_vain = match need.of {
+                _ if !row.had_sessions => true,
+                Of::End => true,
+                Of::Taking => now - *unanswered.entry(need.rank).or_insert(now) >= ANSWERED,
+                Of::Giving => false,
+            };
+            is_vain.then_some((row.node, need.rank))
         })
     }
 
@@ -112,7 +125,7 @@ impl Absent {
         let others = match job.spawner.served.server {
             Some(_) => "which others have called: they wait for it, in MPI_Finalize at the latest",
             None if rows.any(|row| row.node == node && row.has(rank) && row.had_sessions) => {
-                "and others wait for it in MPI_Finalize, where all ranks of all nodes meet"
+                "and others wait for it: in MPI_Finalize, where all ranks of all nodes meet, or to receive a message"
             }
             None => "and others wait for it",
         };
@@ -130,8 +143,18 @@ impl Absent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Need {
     rank: u32,
-    /// In vain also if that one has used sessions.
-    is_of_the_end: bool,
+    of: Of,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// That it comes to `MPI_Finalize`.
+    End,
+    /// That it receives a message.
+    Taking,
+    /// A message of it, or another act.
+    Giving,
 }
 
 /// For whom a rank has waited so long that it will do so for ever if they never come.
@@ -146,8 +169,12 @@ fn awaited(state: &RankState) -> impl Iterator<Item = Need> {
         let inner = state.pending.iter().filter(move |fact| is_unsaid && is_inner(fact));
         let is_end = wait.call == "MPI_Finalize";
         needs.chain(inner).filter_map(move |fact| {
-            let is_of_the_end = is_end && matches!(fact.told, Told::Missing | Told::Receive);
-            Some(Need { rank: world(fact)?, is_of_the_end })
+            let of = match fact.told {
+                Told::Missing | Told::Receive if is_end => Of::End,
+                Told::Send => Of::Taking,
+                _ => Of::Giving,
+            };
+            Some(Need { rank: world(fact)?, of })
         })
     })
 }
@@ -226,15 +253,15 @@ mod tests {
     }
 
     #[test]
-    fn who_had_sessions_is_waited_for_in_vain_at_the_end_only() {
+    fn what_is_waited_for_is_told_apart() {
         let of_call = |call: &str, told| {
             let needs = vec![Fact { world: 2, ..Fact::new(told) }];
             let waits = vec![Wait { since: LONG, call: call.to_owned(), needs, ..Wait::default() }];
             let state = RankState { waits, ..RankState::default() };
-            awaited(&state).map(|need| need.is_of_the_end).collect::<Vec<_>>()
+            awaited(&state).map(|need| need.of).collect::<Vec<_>>()
         };
-        assert_eq!(of_call("MPI_Recv", Told::Missing), [false]);
-        assert_eq!(of_call("MPI_Finalize", Told::Missing), [true]);
-        assert_eq!(of_call("MPI_Finalize", Told::Send), [false]);
+        assert_eq!(of_call("MPI_Recv", Told::Missing), [Of::Giving]);
+        assert_eq!(of_call("MPI_Finalize", Told::Missing), [Of::End]);
+        assert_eq!(of_call("MPI_Finalize", Told::Send), [Of::Taking]);
     }
 }
