@@ -2,12 +2,13 @@
 
 use crate::{event, place, remains, trials};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+use std::any::Any;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,8 @@ impl Ended {
 pub struct Program {
     command: Command,
     seconds: u64,
+    /// What is there until it has ended.
+    kept: Option<Arc<dyn Any>>,
 }
 
 impl Program {
@@ -80,7 +83,14 @@ impl Program {
         if let Ok(folder) = place::scratch() {
             command.env("COHORT_CONNECT_NAMES", folder.join("names"));
         }
-        Self { command, seconds: 60 }
+        Self { command, seconds: 60, kept: None }
+    }
+
+    /// Keeps something that it needs until it has ended.
+    #[must_use]
+    pub fn keeping(mut self, what: Arc<dyn Any>) -> Self {
+        self.kept = Some(what);
+        self
     }
 
     /// With nothing in the environment but this search path.

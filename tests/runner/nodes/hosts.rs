@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// First letters of the names of our namespaces; the runner's process id follows.
 const PREFIX: &str = "cohort";
@@ -59,10 +59,16 @@ static FREE: Mutex<Vec<Group>> = Mutex::new(Vec::new());
 /// Hosts. What runs there is killed with the value; their namespaces serve other trials, unless this one changed them.
 #[derive(Debug)]
 pub struct Hosts {
-    group: Group,
-    is_changed: AtomicBool,
+    lease: Arc<Lease>,
     launcher: PathBuf,
     network: Network,
+}
+
+/// Hosts that nobody else has, as long as they or a command on them are there.
+#[derive(Debug)]
+struct Lease {
+    group: Group,
+    is_changed: AtomicBool,
 }
 
 /// Whether this machine lets us make network namespaces; says so once if not.
@@ -176,8 +182,7 @@ impl Hosts {
         };
         let this = Self {
             launcher: place::scratch()?.join(format!("{}.sh", group.name)),
-            group,
-            is_changed: AtomicBool::new(false),
+            lease: Arc::new(Lease { group, is_changed: AtomicBool::new(false) }),
             network: Network::Default,
         };
         this.write_launcher()?;
@@ -186,7 +191,7 @@ impl Hosts {
 
     /// Nobody else gets these hosts: they are not as they were.
     pub fn change(&self) {
-        self.is_changed.store(true, Ordering::Relaxed);
+        self.lease.is_changed.store(true, Ordering::Relaxed);
     }
 
     /// The same, for jobs that talk through this network.
@@ -198,7 +203,7 @@ impl Hosts {
     /// What Hydra takes for `ssh`: enters the host's namespace.
     fn write_launcher(&self) -> Result<(), String> {
         let enter = match namespaces_work() {
-            true => format!("nsenter --net=/run/netns/{}-$((${{host##*.}} - 1)) ", self.group.name),
+            true => format!("nsenter --net=/run/netns/{}-$((${{host##*.}} - 1)) ", self.lease.group.name),
             false => String::new(),
         };
         let script = format!(
@@ -225,7 +230,7 @@ impl Hosts {
 
     /// A name that no other group of hosts has.
     pub fn name(&self) -> &str {
-        &self.group.name
+        &self.lease.group.name
     }
 
     /// Where a file of this group's may be made.
@@ -233,11 +238,11 @@ impl Hosts {
     /// # Errors
     /// There is no folder for it.
     pub fn file(&self, name: &str) -> Result<PathBuf, String> {
-        Ok(place::scratch()?.join(format!("{}.{name}", self.group.name)))
+        Ok(place::scratch()?.join(format!("{}.{name}", self.lease.group.name)))
     }
 
     fn namespace(&self, suffix: &str) -> String {
-        self.group.namespace(suffix)
+        self.lease.group.namespace(suffix)
     }
 
     /// Address of a host.
@@ -252,12 +257,13 @@ impl Hosts {
     }
 
     fn enter(&self, host: u32, path: impl AsRef<std::ffi::OsStr>) -> Program {
-        match namespaces_work() {
+        let program = match namespaces_work() {
             true => {
                 Program::new("nsenter").arg(format!("--net=/run/netns/{}", self.namespace(&host.to_string()))).arg(path)
             }
             false => Program::new(path),
-        }
+        };
+        program.keeping(self.lease.clone())
     }
 
     /// Hydra's `mpiexec` on the first host, with the options that start so many processes on each. What it
@@ -266,8 +272,8 @@ impl Hosts {
     /// # Errors
     /// It has not been fetched.
     pub fn mpiexec(&self, each: u32) -> Result<Program, String> {
-        let addresses: Vec<String> = (0..self.group.count).map(|host| self.address(host)).collect();
-        let (each, all) = (each.to_string(), (each * self.group.count).to_string());
+        let addresses: Vec<String> = (0..self.lease.group.count).map(|host| self.address(host)).collect();
+        let (each, all) = (each.to_string(), (each * self.lease.group.count).to_string());
         let mpiexec = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
         let interface = match namespaces_work() {
             true => "eth0",
@@ -323,7 +329,7 @@ impl Hosts {
     /// What the system refused.
     pub fn add_inner_bridges(&self, name: &str, address: &str) -> Result<(), String> {
         self.change();
-        for host in 0..self.group.count {
+        for host in 0..self.lease.group.count {
             let own = self.namespace(&host.to_string());
             let make = |words: &[&str]| ip(&[&["-n", own.as_str()], words].concat());
             make(&["link", "add", name, "type", "bridge"])?;
@@ -336,7 +342,7 @@ impl Hosts {
                 make(&["link", "set", device, "up"])?;
             }
         }
-        (0..self.group.count).try_for_each(|host| self.group.wait_for_link(host, name))
+        (0..self.lease.group.count).try_for_each(|host| self.lease.group.wait_for_link(host, name))
     }
 
     /// Joins the first two hosts by another pair of interfaces, `eth1`, too.
@@ -351,7 +357,7 @@ impl Hosts {
             ip(&["-n", own, "address", "add", address, "dev", "eth1"])?;
             ip(&["-n", own, "link", "set", "eth1", "up"])?;
         }
-        (0..2).try_for_each(|host| self.group.wait_for_link(host, "eth1"))
+        (0..2).try_for_each(|host| self.lease.group.wait_for_link(host, "eth1"))
     }
 
     /// Bytes that have left an interface of a host.
@@ -435,7 +441,7 @@ impl Hosts {
     }
 }
 
-impl Drop for Hosts {
+impl Drop for Lease {
     fn drop(&mut self) {
         if !namespaces_work() {
             return;

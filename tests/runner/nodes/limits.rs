@@ -58,7 +58,8 @@ pub fn trials() -> Vec<Trial> {
 fn flood() -> Outcome {
     let source = place::root().join("tests/programs/tools/flood.c");
     let program = programs::compile(&source, Abi::Mpi5, &[])?;
-    let job = Hosts::new(2)?.pip_exec("1")?.arg(program);
+    let hosts = Hosts::new(2)?;
+    let job = hosts.pip_exec("1")?.arg(program);
     let ended = job.args(["200000", "16"]).run()?;
     ended.expect_code(0)?.expect_text("passed").map(drop)
 }

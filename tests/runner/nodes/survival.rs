@@ -42,7 +42,8 @@ fn ranks() -> Outcome {
 fn ports() -> Outcome {
     let program = programs::compile_as("nodes-survive-ports", &programs::source("survive_ports.c"), Abi::Mpi5, &[])?;
     for ranks in ["2,2", "3,1", "1,3"] {
-        let job = Hosts::new(2)?.pip_exec(ranks)?.args(["--on-failure", "continue"]).arg(&program);
+        let hosts = Hosts::new(2)?;
+        let job = hosts.pip_exec(ranks)?.args(["--on-failure", "continue"]).arg(&program);
         job.seconds(60).run()?.expect_code(0)?.expect_text("passed")?;
     }
     Ok(())
