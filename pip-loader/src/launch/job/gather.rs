@@ -12,10 +12,14 @@ use nix::unistd::Pid;
 use pip_ground::{REFUSED, say, voice};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How often what descends from a rank is looked for again, since it may start more meanwhile.
 const ROUNDS: usize = 10;
+
+/// Looks for what a wrapper that has ended has left, and the time between two of them.
+const LOOKS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Job<'_> {
     /// Keeps programs that offer themselves until all ranks of their world have come. In the job's first world nobody
@@ -171,6 +175,17 @@ impl Job<'_> {
         processes_with(&ranks.map(entry).collect::<Vec<_>>())
     }
 
+    /// Whether something that the wrapper of a rank has started lives. In the middle of an `execve` a process shows no
+    /// environment, so nothing is looked for again for a moment.
+    fn leaves_something(&self, rank: usize) -> bool {
+        (0..LOOKS).any(|look| {
+            if look > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            !self.descendants(rank..rank + 1).is_empty()
+        })
+    }
+
     /// Waits no more for any world that is to come.
     pub(super) fn disperse(&mut self) {
         for first in self.guests.firsts() {
@@ -204,7 +219,7 @@ impl Job<'_> {
             _ => format!("{name}, for rank {index} of them, {} and has started no MPI program", end.said()),
         };
         let is_well = matches!(end, End::Exited(0));
-        if is_well && !self.descendants(rank..rank + 1).is_empty() {
+        if is_well && self.leaves_something(rank) {
             // A shell that does not wait for what it has started.
             gathering.gone.push((rank, reason));
             self.guests.gather(gathering);
