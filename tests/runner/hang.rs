@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
 /// Programs that hang, and what is said of them.
-const HANGING: [(&str, &[&str]); 15] = [
+const HANGING: [(&str, &[&str]); 16] = [
     (
         "lost_message",
         &[
@@ -38,6 +38,13 @@ const HANGING: [(&str, &[&str]); 15] = [
     ("file_write_all", &["ranks 0-1, 3: MPI_File_write_all, file \"null\" of 4, waits for rank 2"]),
     ("file_write_ordered", &["ranks 0-1, 3: MPI_File_write_ordered, file \"null\" of 4, waits for rank 2"]),
     ("subset", &["nobody in this circle can go on", "MPI_Allreduce, MPI_COMM_WORLD of 4, waits for rank"]),
+    (
+        "late_in_collective",
+        &[
+            "ranks 0-2: MPI_Wait for a collective, a communicator of 4, 1 of 4 members have not come",
+            "nobody in this circle",
+        ],
+    ),
     ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
     (
         "unanswered",

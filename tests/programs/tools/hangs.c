@@ -120,6 +120,19 @@ static void unanswered(void)
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+/* A nonblocking collective of which one rank waits for another one's message first. */
+static void late_in_collective(void)
+{
+    MPI_Request request;
+    int sum;
+    if (me == size - 1)
+        receive(0, 1, MPI_COMM_WORLD);
+    MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (me == 0)
+        send(size - 1, 1, MPI_COMM_WORLD);
+}
+
 /* One rank does not come to an operation on a file that is under way. */
 static void missing_in_file(void)
 {
@@ -193,6 +206,7 @@ int main(int argc, char **argv)
         {"subset", subset},
         {"wildcard_race", wildcard_race},
         {"unanswered", unanswered},
+        {"late_in_collective", late_in_collective},
         {"missing_in_file", missing_in_file},
         {"file_open", file_open},
         {"file_close", file_close},

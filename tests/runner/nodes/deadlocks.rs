@@ -16,7 +16,7 @@ use std::time::Duration;
 const DEADLOCKED: i32 = 35;
 
 /// Programs that hang on two nodes of two ranks, numbered in turn, and what is said of them.
-const HANGING: [(&str, &[&str]); 7] = [
+const HANGING: [(&str, &[&str]); 8] = [
     (
         "lost_message",
         &[
@@ -33,6 +33,7 @@ const HANGING: [(&str, &[&str]); 7] = [
     ("lock_cycle", &["waits for lock of 1 at its window"]),
     ("subset", &["MPI_Recv from 0, tag 1, MPI_COMM_WORLD of 4"]),
     ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
+    ("late_in_collective", &["ranks 0-2: MPI_Wait for a collective", "rank 3 waits for rank 0, which is in MPI_Wait"]),
     ("unanswered", &["rank 0: MPI_Waitall for 2 requests: a receive from 3, tag 11, MPI_COMM_WORLD of 4"]),
 ];
 

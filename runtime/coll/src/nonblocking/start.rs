@@ -11,15 +11,16 @@ use crate::schedule::{Running, Schedule, ScheduleRef};
 use crate::write::{ScheduleBuilder, is_led, partners, write, write_between, write_for_node};
 use alloc::vec::Vec;
 use cohort_base::Peer;
+use cohort_base::picture::{Fact, Told};
 use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
-use cohort_core::request::{Request, RequestRef};
+use cohort_core::request::{Request, RequestKind, RequestRef};
 use cohort_datatype::op::Op;
 use cohort_net as net;
-use core::ptr::null_mut;
+use core::ptr::{NonNull, null_mut};
 
 /// Starts the caller's next operation among nodes, which is not persistent.
 ///
@@ -90,7 +91,7 @@ fn start(owner: Owner<'_>, schedule: Schedule<'static>) -> Result<RequestRef, En
     let messages = reserve(schedule.most_messages())?;
     let mut claim = rank.enter();
     free_ended_schedules(owner, &mut claim);
-    let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
+    let request = Request::bare_of(&mut claim, &Scheduled).ok_or(EngineError::OutOfMemory)?;
     connect(&mut claim, schedule.receivers());
     let is_private = schedule.calls_user();
     let schedule = (Some(schedule), messages);
@@ -100,6 +101,18 @@ fn start(owner: Owner<'_>, schedule: Schedule<'static>) -> Result<RequestRef, En
     schedule.work(u32::MAX);
     // SAFETY: fresh; it lives until it is released.
     Ok(unsafe { RequestRef::new(request) })
+}
+
+/// What the requests of schedules are.
+#[derive(Debug)]
+struct Scheduled;
+
+impl RequestKind for Scheduled {
+    /// A step that can be taken is taken by those who are awake. If all ranks sleep and no packet is on its way, what a
+    /// schedule waits for is another member's call.
+    unsafe fn tell(&self, request: NonNull<Request>, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        tell(Fact { key: request.addr().get() as u64, ..Fact::new(Told::Collective) });
+    }
 }
 
 /// Has connections made to the peers of a schedule.
@@ -129,7 +142,7 @@ unsafe fn start_at_node(
     let rank = operation.rank;
     let mut claim = rank.enter();
     free_ended_schedules(owner, &mut claim);
-    let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
+    let request = Request::bare_of(&mut claim, &Scheduled).ok_or(EngineError::OutOfMemory)?;
     let Some(joined) = place.advance(&mut claim) else {
         // SAFETY: the fresh request is ours.
         let unused = unsafe {
