@@ -148,11 +148,14 @@ impl Request {
     /// A pending request without a record of a subsystem; `None` when memory is short.
     #[inline]
     pub fn bare(claim: &mut Claim<'_>) -> Option<NonNull<Self>> {
-        Self::bare_of(claim, &Bare)
+        let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
+        // SAFETY: a fresh block of the right size and alignment.
+        unsafe { block.write(Self::new(claim.rank(), &Bare)) };
+        Some(block)
     }
 
     /// The same of a kind that has no subsystem.
-    #[inline]
+    #[inline(never)]
     pub fn bare_of(claim: &mut Claim<'_>, kind: &'static dyn RequestKind) -> Option<NonNull<Self>> {
         let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
         // SAFETY: a fresh block of the right size and alignment.
