@@ -56,7 +56,8 @@ struct Group {
 /// Groups that nobody has: as good as new.
 static FREE: Mutex<Vec<Group>> = Mutex::new(Vec::new());
 
-/// Hosts. What runs there is killed with the value; their namespaces serve other trials, unless this one changed them.
+/// Hosts. What runs there is killed with the value and the last command on them; their namespaces serve other trials
+/// then, unless this one changed them.
 #[derive(Debug)]
 pub struct Hosts {
     lease: Arc<Lease>,
