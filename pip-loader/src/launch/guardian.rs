@@ -12,7 +12,9 @@
 //! breaks without that, it kills whatever has a mark, until nothing has.
 //!
 //! When memory runs out, the kernel kills all processes that share an address space: root and ranks at once, and
-//! nobody is left to say so. The guardian has a memory of its own. It knows by the kernel's count, and says it.
+//! nobody is left to say so. The guardian has a memory of its own. It knows by the kernel's count, and says it. Who
+//! asks for memory before that of the killed is free is killed next, so the guardian has what it needs for that from
+//! the beginning, and waits a moment before it goes on ([`Count`]).
 //!
 //! Files that the job has made and writes to when it ends (a timeline, a report) would stay empty: the root names them,
 //! and the guardian removes those that are.
@@ -20,9 +22,11 @@
 //! What it does not find: programs whose environment was emptied (`env -i`, `sudo`), and those of other users.
 
 use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +51,12 @@ const FILE: u8 = b'f';
 
 /// Between two looks for processes.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long the kernel may take to get back the memory of those that it has killed.
+const MEMORY_TIME: Duration = Duration::from_millis(50);
+
+/// Longest text of the kernel's counts.
+const COUNTS_MAX: usize = 32 << 10;
 
 /// Looks in a row that must find nothing: ranks may start processes until they are gone.
 const EMPTY_LOOKS: u32 = 3;
@@ -146,15 +156,20 @@ fn guard(mut connection: UnixStream, job: &str) {
     // Who looks for launchers, by name or to signal them, does not mean this one.
     let _ = nix::sys::prctl::set_name(c"cohort-guardian");
     let _ = std::env::set_current_dir("/");
-    keep_only(&[connection.as_raw_fd(), libc::STDERR_FILENO]);
+    let mut count = Count::open();
+    let kept = count.as_ref().map_or(-1, |count| count.file.as_raw_fd());
+    keep_only(&[connection.as_raw_fd(), libc::STDERR_FILENO, kept]);
+    // Where the user may; the kernel then takes others.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
     let Some(files) = hear(&mut connection) else {
         return;
     };
+    std::thread::sleep(MEMORY_TIME);
     let say = |text: &str| {
         // Whoever reads it may be gone too.
         let _ = writeln!(io::stderr(), "{text}");
     };
-    if memory_has_run_out() {
+    if count.as_mut().is_some_and(Count::has_grown) {
         say(OUT_OF_MEMORY);
     }
     for file in files.iter().filter(|file| is_empty(file)) {
@@ -221,6 +236,31 @@ fn kills_for_memory() -> u64 {
 fn killed_by(counts: &str) -> u64 {
     let count = counts.lines().find_map(|line| line.strip_prefix("oom_kill "));
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+/// The kernel's count of processes that it has killed for lack of memory, open and with room for it, so that a look
+/// needs no memory that was not there at the beginning.
+struct Count {
+    file: File,
+    text: Vec<u8>,
+    before: u64,
+}
+
+impl Count {
+    fn open() -> Option<Self> {
+        let file = File::open("/proc/vmstat").ok()?;
+        let before = KILLED_BEFORE.load(Ordering::Relaxed);
+        // Written to, so that the pages are there.
+        let mut count = Self { file, text: vec![b' '; COUNTS_MAX], before };
+        // The kernel's own memory for it is there after the first look.
+        count.has_grown();
+        Some(count)
+    }
+
+    fn has_grown(&mut self) -> bool {
+        let length = self.file.read_at(&mut self.text, 0).unwrap_or(0);
+        std::str::from_utf8(&self.text[..length]).is_ok_and(|text| killed_by(text) > self.before)
+    }
 }
 
 /// Closes all descriptors but these.
