@@ -60,8 +60,33 @@ pub enum Told {
     Port = 17,
 }
 
+/// All that a fact may say, by its number.
+const TOLD: [Told; 18] = [
+    Told::Rank,
+    Told::Busy,
+    Told::Wait,
+    Told::Receive,
+    Told::Probe,
+    Told::Send,
+    Told::Collective,
+    Told::Missing,
+    Told::Access,
+    Told::End,
+    Told::Outside,
+    Told::Room,
+    Told::Posted,
+    Told::Offered,
+    Told::Unexpected,
+    Told::Holds,
+    Told::Traffic,
+    Told::Port,
+];
+
 /// Bytes of a fact's text.
 const TEXT: usize = 48;
+
+/// Bytes of a [fact as bytes](Fact::bytes).
+pub const FACT_BYTES: usize = 8 * 4 + 2 * 8 + TEXT;
 
 /// One thing that is so.
 #[repr(C)]
@@ -128,6 +153,46 @@ impl Fact {
         let bytes = self.text.get(..self.length as usize).unwrap_or_default();
         core::str::from_utf8(bytes).unwrap_or_default()
     }
+
+    /// It as bytes, for who shares no memory.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; FACT_BYTES] {
+        let [member, world, tag] = [self.member, self.world, self.tag].map(i32::cast_unsigned);
+        let words = [self.told as u32, self.context, self.size, member, world, tag, self.count, self.length];
+        let words = words.into_iter().flat_map(u32::to_le_bytes);
+        let long = [self.key, self.number].into_iter().flat_map(u64::to_le_bytes);
+        let mut bytes = [0; FACT_BYTES];
+        for (place, byte) in bytes.iter_mut().zip(words.chain(long).chain(self.text)) {
+            *place = byte;
+        }
+        bytes
+    }
+
+    /// The fact that bytes are; `None` if they are none.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8; FACT_BYTES]) -> Option<Self> {
+        let short = |index: usize| {
+            let word = bytes[4 * index..].first_chunk();
+            word.map_or(0, |word| u32::from_le_bytes(*word))
+        };
+        let long = |index: usize| {
+            let word = bytes[32 + 8 * index..].first_chunk();
+            word.map_or(0, |word| u64::from_le_bytes(*word))
+        };
+        Some(Self {
+            told: *TOLD.get(short(0) as usize)?,
+            context: short(1),
+            size: short(2),
+            member: short(3).cast_signed(),
+            world: short(4).cast_signed(),
+            tag: short(5).cast_signed(),
+            count: short(6),
+            length: short(7),
+            key: long(0),
+            number: long(1),
+            text: *bytes[48..].first_chunk()?,
+        })
+    }
 }
 
 /// Hears one fact; `data` is what the asker gave.
@@ -142,5 +207,18 @@ mod tests {
         assert_eq!(Fact::new(Told::Receive).named("rows").name(), "rows");
         let long = Fact::new(Told::Receive).named("aééééééééééééééééééééééééé");
         assert_eq!(long.name().chars().count(), 1 + 23, "23 characters of two bytes fit");
+    }
+
+    #[test]
+    fn facts_are_what_they_were() {
+        for (index, told) in TOLD.into_iter().enumerate() {
+            assert_eq!(told as usize, index);
+            let fact = Fact { context: 2, size: 3, member: -1, world: 4, tag: -5, count: 6, ..Fact::new(told) };
+            let fact = Fact { key: u64::MAX - 7, number: 8, ..fact }.named("rows");
+            let read = Fact::of_bytes(&fact.bytes()).expect("a fact");
+            assert_eq!((read.told, read.name(), read.bytes()), (told, "rows", fact.bytes()));
+            assert_eq!((read.member, read.tag, read.key), (-1, -5, u64::MAX - 7));
+        }
+        assert!(Fact::of_bytes(&[u8::MAX; FACT_BYTES]).is_none());
     }
 }

@@ -426,6 +426,9 @@ impl WorldBoot {
     }
 }
 
+/// What the names of the runtime's own threads begin with, in a process of a program.
+pub const OURS: &str = "cohort-";
+
 /// Name of the thread of a founder that waits for the end of its launcher.
 pub const WAITER: &str = "cohort-launcher";
 

@@ -7,6 +7,8 @@ use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
+mod apart;
+
 /// Programs that hang, and what is said of them.
 const HANGING: [(&str, &[&str]); 16] = [
     (
@@ -121,6 +123,7 @@ pub fn trials() -> Vec<Trial> {
     for name in ALIVE {
         trials.push(trial(format!("hang/alive: {name}"), move || alive(name)));
     }
+    trials.extend(apart::trials());
     trials
 }
 

@@ -4,6 +4,7 @@
 //! would stay when the program's last thread is gone. Hence, from when the first thread leaves, a thread looks for the
 //! others, and ends the process as the C library would: with status 0, through its exit handlers.
 
+use cohort_base::spawn::OURS;
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::fs;
@@ -12,9 +13,6 @@ use std::time::Duration;
 
 /// Between two looks at the process's threads.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// What the names of our threads begin with.
-const OURS: &str = "cohort-";
 
 /// The process that has joined, and the network's threads in it.
 static JOINED: OnceLock<(u32, HashSet<u32>)> = OnceLock::new();

@@ -4,6 +4,7 @@
 //! The facade loads this library only if the environment tells of a manager, or the program spawns. Unlike the facade
 //! it may use the standard library: it runs once, on the program's own task, with its C library.
 
+mod asked;
 mod found;
 mod guardian;
 mod last;
@@ -61,7 +62,13 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     let mask = block_signals();
     let threads = last::threads();
     // SAFETY: the caller's contract.
-    let result = join(unsafe { &mut *node }, unsafe { &mut *rank });
+    let mut result = join(unsafe { &mut *node }, unsafe { &mut *rank });
+    if let Ok(Some(joined)) = &mut result
+        && let Some(stream) = joined.manager.be_asked()
+    {
+        // SAFETY: they are blocked. The record is never moved or freed, and who uses MPI has opened its node.
+        unsafe { asked::begin(stream, rank) };
+    }
     restore_signals(&mask);
     let Joined { manager, network, guardian } = match result {
         Ok(None) => return 0,

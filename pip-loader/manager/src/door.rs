@@ -27,11 +27,12 @@
 //! Only processes of the same user are heard. Neither side of the door waits for a visitor: what has not said who it
 //! is stays with the others that wait.
 
+use crate::parcel::receive;
 use crate::wire::{Message, read_line, send};
 use crate::{Failure, Manager, Place, pmi1};
 use cohort_base::boot::{DESCENDANT, GATHERING};
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
@@ -235,39 +236,6 @@ fn executed(request: &Message, given: Vec<OwnedFd>) -> Option<Executed> {
         timer_slack: number("slack")?,
         policy: (number("policy")?, number("nodes")?),
     })
-}
-
-/// Reads what there is, and the descriptors that come with it.
-fn receive(stream: &UnixStream, buffer: &mut [u8], given: &mut Vec<OwnedFd>) -> io::Result<usize> {
-    /// Room for the control message with three descriptors; what does not fit, the kernel closes.
-    #[repr(C, align(8))]
-    struct Control([u8; 32]);
-    let mut control = Control([0; 32]);
-    let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: all zero is a valid value.
-    let mut parcel: libc::msghdr = unsafe { std::mem::zeroed() };
-    parcel.msg_iov = &raw mut piece;
-    parcel.msg_iovlen = 1;
-    parcel.msg_control = (&raw mut control).cast();
-    parcel.msg_controllen = size_of::<Control>();
-    // SAFETY: a complete record, whose parts live and are writable.
-    let length = unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut parcel, libc::MSG_CMSG_CLOEXEC) };
-    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: the kernel has written whole control messages, and made the descriptors for this process.
-    unsafe {
-        let mut message = libc::CMSG_FIRSTHDR(&raw const parcel);
-        while let Some(head) = message.as_ref() {
-            if (head.cmsg_level, head.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-                let bytes = head.cmsg_len - libc::CMSG_LEN(0) as usize;
-                let numbers = libc::CMSG_DATA(message).cast::<i32>();
-                for index in 0..bytes / size_of::<i32>() {
-                    given.push(OwnedFd::from_raw_fd(numbers.add(index).read_unaligned()));
-                }
-            }
-            message = libc::CMSG_NXTHDR(&raw const parcel, message);
-        }
-    }
-    Ok(length)
 }
 
 /// Whether a process of the same user is at the other end.

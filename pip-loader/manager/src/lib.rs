@@ -17,12 +17,14 @@
 //!
 //! The protocols are plain code over a byte stream; `unsafe` is where C functions are called.
 
+pub mod asked;
 pub mod door;
 pub mod failure;
 mod gather;
 pub mod held;
 pub mod network;
 mod node_info;
+mod parcel;
 pub mod pmi1;
 pub mod pmi2;
 pub mod pmix;
@@ -163,6 +165,12 @@ pub trait Manager: Send {
     /// The client's program has called `MPI_Init`, after which it waits for all others, in `MPI_Finalize` at the
     /// latest. Only `pip-exec` wants to know, and nobody answers.
     fn begin(&mut self) {}
+
+    /// The client's end of a connection over which it is asked what its program does ([`asked`]). Only `pip-exec` wants
+    /// to know.
+    fn be_asked(&mut self) -> Option<UnixStream> {
+        None
+    }
 
     /// Says goodbye: from now on the end of this client is not a failure.
     ///

@@ -3,6 +3,7 @@
 //! Public description: "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale
 //! Systems" (Balaji and others), section 3 and appendix; spoken by Hydra, and by Slurm's `pmi2` plug-in too.
 
+use crate::parcel;
 use crate::server;
 use crate::watch::Aborter;
 use crate::wire::{Message, read_line, send};
@@ -10,6 +11,7 @@ use crate::{Failure, Limits, Manager, Parting, Place};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 
 /// A connected client.
 #[derive(Debug)]
@@ -133,6 +135,15 @@ impl<S: Read + Write + AsFd + Send> Manager for Client<S> {
             // Who does not hear it sees this client's end.
             let _ = send(&mut self.stream, server::BEGUN);
         }
+    }
+
+    fn be_asked(&mut self) -> Option<UnixStream> {
+        if self.space != server::SPACE {
+            return None;
+        }
+        let (own, theirs) = UnixStream::pair().ok()?;
+        parcel::give(&self.stream, server::ASKED, theirs.as_fd()).ok()?;
+        Some(own)
     }
 
     fn finalize(&mut self) -> Result<(), Failure> {

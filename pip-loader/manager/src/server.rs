@@ -6,16 +6,20 @@
 //! other nodes what that says ([`held`](crate::held)).
 
 use crate::Failure;
+use crate::asked::{self, Asker, Question, Said};
+use crate::parcel::receive;
 use crate::wire::Message;
 use std::collections::HashMap;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Name of the one key-value space, by which clients know that they may say [`BEGUN`].
-pub(crate) const SPACE: &str = "cohort-begun";
+/// Name of the one key-value space, by which clients know that they may say [`BEGUN`] and [`ASKED`].
+pub(crate) const SPACE: &str = "cohort-asked";
 /// A client's program has called `MPI_Init`. Beyond PMI-1.
 pub(crate) const BEGUN: &str = "cmd=begun\n";
+/// What comes with this is the server's end of a connection for [questions](asked). Beyond PMI-1.
+pub(crate) const ASKED: &str = "cmd=asked\n";
 /// The limits that clients are told.
 const MAXES: &str = "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n";
 /// Longest line of a client.
@@ -44,6 +48,10 @@ struct Link {
     has_begun: bool,
     /// The process that came through the door to be this client.
     guest: Option<i32>,
+    /// Descriptors that came, and were not said what they are for.
+    given: Vec<OwnedFd>,
+    /// Asks it what it does.
+    asker: Option<Asker>,
 }
 
 /// What other nodes are to be told, by [`all_gather`](crate::wireup::all_gather).
@@ -90,6 +98,8 @@ impl Server {
                 open: true,
                 has_begun: false,
                 guest: None,
+                given: Vec::new(),
+                asker: None,
             });
         }
         let this = Self {
@@ -138,6 +148,8 @@ impl Server {
         link.waiting = false;
         link.has_begun = false;
         link.begun.clear();
+        link.given.clear();
+        link.asker = None;
         Ok(Guest { link, world })
     }
 
@@ -169,6 +181,25 @@ impl Server {
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.links.iter().any(|link| link.has_begun && link.stage == Stage::Joined)
+    }
+
+    /// Asks all clients that use MPI; `None` in the place of one that does not say.
+    pub fn ask(&mut self, question: Question) -> Vec<Option<Said>> {
+        let uses = |link: &&mut Link| link.open && link.stage == Stage::Joined;
+        let askers = self.links.iter_mut().map(|link| Some(link).filter(uses)?.asker.as_mut());
+        asked::ask_all(askers, question)
+    }
+
+    /// The process that came through the door to be a client, if one did.
+    #[must_use]
+    pub fn guest(&self, client: usize) -> Option<i32> {
+        self.links[client].guest
+    }
+
+    /// Whether a client uses MPI, or has.
+    #[must_use]
+    pub fn has_joined(&self) -> bool {
+        self.links.iter().any(|link| link.stage != Stage::Silent)
     }
 
     /// What to poll for input.
@@ -278,6 +309,11 @@ impl Server {
                 self.links[client].has_begun = true;
                 return Ok(());
             }
+            Some("asked") => {
+                let given = self.links[client].given.pop();
+                self.links[client].asker = given.and_then(|given| Asker::new(given.into()).ok());
+                return Ok(());
+            }
             Some("abort") => {
                 self.abort = Some(request.number("exitcode").unwrap_or(1));
                 return Ok(());
@@ -345,7 +381,7 @@ impl Link {
     fn receive(&mut self) {
         let mut buffer = [0; LINE_MAX];
         while self.open {
-            match self.stream.read(&mut buffer) {
+            match receive(&self.stream, &mut buffer, &mut self.given) {
                 Ok(0) => self.open = false,
                 Ok(length) => self.begun.extend_from_slice(&buffer[..length]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

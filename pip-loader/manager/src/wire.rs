@@ -138,7 +138,7 @@ fn reading(source: std::io::Error) -> Failure {
     broken("waiting for its answer", source)
 }
 
-fn broken(what: &str, source: std::io::Error) -> Failure {
+pub fn broken(what: &str, source: std::io::Error) -> Failure {
     Failure::Stream { what: what.to_owned(), source }
 }
 

@@ -1,30 +1,8 @@
 //! What ranks do, as bytes: launchers of other nodes ask for it.
 
 use super::state::{RankState, Wait};
-use cohort_base::picture::{Fact, Told};
+use cohort_base::picture::Fact;
 use std::time::Duration;
-
-/// All that a fact may say.
-const TOLD: [Told; 18] = [
-    Told::Rank,
-    Told::Busy,
-    Told::Wait,
-    Told::Receive,
-    Told::Probe,
-    Told::Send,
-    Told::Collective,
-    Told::Missing,
-    Told::Access,
-    Told::End,
-    Told::Outside,
-    Told::Room,
-    Told::Posted,
-    Told::Offered,
-    Told::Unexpected,
-    Told::Holds,
-    Told::Traffic,
-    Told::Port,
-];
 
 /// Ranks as bytes.
 #[must_use]
@@ -80,20 +58,7 @@ fn rank(bytes: &mut Vec<u8>, rank: &RankState) {
 }
 
 fn fact(bytes: &mut Vec<u8>, fact: &Fact) {
-    for word in [
-        fact.told as u64,
-        fact.context.into(),
-        fact.size.into(),
-        fact.member as u64,
-        fact.world as u64,
-        fact.tag as u64,
-        fact.count.into(),
-        fact.key,
-        fact.number,
-    ] {
-        number(bytes, word);
-    }
-    text(bytes, fact.name());
+    bytes.extend(fact.bytes());
 }
 
 struct Reader<'a> {
@@ -157,35 +122,24 @@ impl Reader<'_> {
     }
 
     fn fact(&mut self) -> Option<Fact> {
-        let told = *TOLD.get(usize::try_from(self.number()?).ok()?)?;
-        let fact = Fact {
-            context: self.number()? as u32,
-            size: self.number()? as u32,
-            member: self.number()? as i32,
-            world: self.number()? as i32,
-            tag: self.number()? as i32,
-            count: self.number()? as u32,
-            key: match self.number()? {
-                0 => 0,
-                // It is an address there, which may be another thing's address here.
-                key => key ^ u64::from(self.node) << 48,
-            },
-            number: self.number()?,
-            ..Fact::new(told)
-        };
-        Some(fact.named(&self.text()?))
+        let (bytes, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        let mut fact = Fact::of_bytes(bytes)?;
+        if fact.key != 0 {
+            // It is an address there, which may be another thing's address here.
+            fact.key ^= u64::from(self.node) << 48;
+        }
+        Some(fact)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cohort_base::picture::Told;
 
     #[test]
     fn ranks_are_what_they_were() {
-        for (index, told) in TOLD.into_iter().enumerate() {
-            assert_eq!(told as usize, index);
-        }
         let need = Fact { member: -1, tag: 7, key: 12, ..Fact::new(Told::Receive).named("rows") };
         let state = RankState {
             world: 5,

@@ -12,7 +12,7 @@ use cohort_base::boot::Rest;
 use cohort_base::check;
 use cohort_base::picture::Told;
 use cohort_base::settings::{CHECK, DEADLOCK, DEADLOCK_AFTER, Deadlock};
-use cohort_base::spawn::WAITER;
+use cohort_base::spawn::OURS;
 use proof::Rests;
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -135,7 +135,8 @@ pub fn is_stuck(rank: &RankState, rest: Rest) -> bool {
 }
 
 /// Whether a process has no thread but these, no child, and no handler of a signal that may come; `None` if the kernel
-/// does not tell. A founder's thread that waits for this launcher, and the launcher itself, are none of the program's.
+/// does not tell. None of the program's are a founder's thread that waits for this launcher, the launcher itself, and
+/// the threads of the network and the one that is asked, which a rank with an address space of its own has.
 fn has_no_other_way(pid: i32, threads: u64) -> Option<bool> {
     let folder = format!("/proc/{pid}");
     let status = std::fs::read_to_string(format!("{folder}/status")).ok()?;
@@ -145,7 +146,7 @@ fn has_no_other_way(pid: i32, threads: u64) -> Option<bool> {
     };
     let names = std::fs::read_dir(format!("{folder}/task")).ok()?.flatten();
     let names = names.map(|thread| std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default());
-    let all = names.filter(|name| name.trim_end() != WAITER).count() as u64;
+    let all = names.filter(|name| !name.starts_with(OURS)).count() as u64;
     let caught = u64::from_str_radix(line("SigCgt")?, 16).ok()?;
     let foreign = FOREIGN.iter().fold(0, |set, signal| set | 1_u64 << (signal - 1));
     let children = std::fs::read_to_string(format!("{folder}/task/{pid}/children")).ok()?;

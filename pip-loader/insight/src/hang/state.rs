@@ -2,6 +2,7 @@
 
 use cohort_base::boot::Lifecycle;
 use cohort_base::picture::{Fact, Told};
+use cohort_manager::asked::Said;
 use pip_load::boot::Node;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,6 +87,29 @@ impl RankState {
             ..Self::default()
         };
         node.look(asked.local as u32, &mut |fact| state.take(fact));
+        state
+    }
+
+    /// What a rank with an address space of its own said of itself; `None`: it uses MPI, and has not answered.
+    #[must_use]
+    pub fn told(asked: Asked, said: Option<&Said>) -> Self {
+        let is_at = |stage: Lifecycle| said.is_some_and(|said| said.stage == stage as u32);
+        let mut state = Self {
+            world: asked.world,
+            pid: asked.pid,
+            has_ended: asked.has_ended,
+            is_initialized: said.is_none() || is_at(Lifecycle::Initialized),
+            is_finalized: is_at(Lifecycle::Finalized),
+            run: run_state(asked.pid).unwrap_or(' '),
+            is_busy: said.is_none(),
+            ..Self::default()
+        };
+        for fact in said.iter().flat_map(|said| &said.facts) {
+            let is_address = fact.told != Told::Traffic && fact.key != 0;
+            // Elsewhere it may be another thing's.
+            let apart = if is_address { u64::from(asked.world) << 40 } else { 0 };
+            state.take(Fact { key: fact.key ^ apart, ..*fact });
+        }
         state
     }
 

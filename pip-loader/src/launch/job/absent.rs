@@ -74,7 +74,7 @@ impl Absent {
     }
 
     /// Who of these a rank of this node has waited for, if it is time to look.
-    fn missed(&mut self, job: &Job<'_>) -> Option<Word> {
+    fn missed(&mut self, job: &mut Job<'_>) -> Option<Word> {
         let now = Instant::now();
         if !self.is_looking(job) || self.next.is_some_and(|next| now < next) {
             return None;
@@ -93,7 +93,7 @@ impl Absent {
     }
 
     /// One that a rank of this node, which sees what its ranks wait for, has waited for, and its node.
-    fn awaited_here(&mut self, job: &Job<'_>, now: Instant) -> Option<(u32, u32)> {
+    fn awaited_here(&mut self, job: &mut Job<'_>, now: Instant) -> Option<(u32, u32)> {
         let states = job.states();
         // What waits for one that has failed is told so.
         let awaited: Vec<_> = states.iter().flat_map(awaited).filter(|need| !job.has_failed(need.rank)).collect();

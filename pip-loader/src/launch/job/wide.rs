@@ -9,6 +9,7 @@
 
 use super::{GRACE, Job};
 use cohort_base::settings::GRACE_DEFAULT;
+use cohort_manager::server::Server;
 use nix::sys::signal::Signal;
 use pip_ground::voice;
 use pip_insight::control::sample::NodeSample;
@@ -278,9 +279,7 @@ impl Job<'_> {
 
     fn tell(&self, what: &str, picture: &Picture) {
         let words = match self.words_of(picture) {
-            words if words.is_empty() => {
-                "\n  it is not known here: they have an address space each (--isolate), or use no MPI".to_owned()
-            }
+            words if words.is_empty() => "\n  it is not known here: they use no MPI, or have not told it".to_owned(),
             words => words,
         };
         voice::tell(&format!("{what}:{words}"));
@@ -344,7 +343,7 @@ impl Job<'_> {
         self.ask(What::Judgement, own, PATIENCE, Purpose::Judgement);
     }
 
-    fn own_sleeps(&self) -> Vec<u8> {
+    fn own_sleeps(&mut self) -> Vec<u8> {
         let said = Said { rests: self.sleeps(), packets: None };
         said.encode()
     }
@@ -359,15 +358,19 @@ impl Job<'_> {
     }
 
     /// What this node says of its ranks: lines about their processes, and what they do.
-    fn own_part(&self) -> Vec<u8> {
+    fn own_part(&mut self) -> Vec<u8> {
         let has_image = self.spawner.node.has_image();
         let world = self.membership.world().homes.len().max(self.spawner.ranks.len());
         let processes = match has_image && world > PROCESSES_MAX {
             true => String::new(),
             false => self.processes(),
         };
-        let mut states = if has_image { self.states() } else { Vec::new() };
-        hang::locate(&mut states);
+        let is_apart = self.spawner.served.server.as_ref().is_some_and(Server::has_joined);
+        let mut states = if has_image || is_apart { self.states() } else { Vec::new() };
+        // What lies in another address space cannot be read here.
+        if !is_apart {
+            hang::locate(&mut states);
+        }
         let mut bytes = (processes.len() as u64).to_le_bytes().to_vec();
         bytes.extend(processes.as_bytes());
         bytes.extend(carry::encode(&states));
