@@ -31,7 +31,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 19;
+pub const VERSION: u32 = 20;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";

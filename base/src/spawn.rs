@@ -161,6 +161,8 @@ pub struct Request {
     /// The launcher's until `state` says that there is one, and nobody's to write afterwards.
     answer: UnsafeCell<Answer>,
     state: AtomicU32,
+    /// How many requests of the asker's world are not answered, or NULL.
+    open: AtomicPtr<AtomicU32>,
 }
 
 /// What the launcher says.
@@ -216,6 +218,30 @@ impl Request {
             numbers: Numbers { world: 0, between: 0, children: 0 },
             answer: UnsafeCell::new(Answer { number: 0, parts: &[], reason: [0; REASON_MAX], reason_len: 0 }),
             state: AtomicU32::new(0),
+            open: AtomicPtr::new(null_mut()),
+        }
+    }
+
+    /// Counts it as one of its world's until it is answered, also if its asker ends before: the launcher gives back no
+    /// memory of that world meanwhile.
+    pub fn count_in(&self, world: &'static WorldBoot) {
+        world.open.fetch_add(1, Ordering::Relaxed);
+        // The desk makes both known.
+        self.open.store((&raw const world.open).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Stores what has become of it.
+    ///
+    /// # Safety
+    /// As for [`Request::grant`].
+    unsafe fn settle(&self, state: u32) {
+        // It may be gone as soon as its asker knows.
+        let open = self.open.load(Ordering::Relaxed);
+        self.state.store(state, Ordering::Release);
+        // SAFETY: NULL, or of the record of a world, which is never freed.
+        if let Some(open) = unsafe { open.as_ref() } {
+            // Release: whoever sees it knows that nobody here touches the request any more.
+            open.fetch_sub(1, Ordering::Release);
         }
     }
 
@@ -277,7 +303,8 @@ impl Request {
     pub unsafe fn grant(&self, parts: &'static [Part]) {
         // SAFETY: the answer is the launcher's.
         unsafe { (*self.answer.get()).parts = parts };
-        self.state.store(1, Ordering::Release);
+        // SAFETY: the caller's promise.
+        unsafe { self.settle(1) };
     }
 
     /// The launcher has started none, for this reason, of which as much is kept as there is room for.
@@ -286,8 +313,10 @@ impl Request {
     /// As for [`Request::grant`].
     pub unsafe fn refuse(&self, reason: &str) {
         // SAFETY: the caller's promise.
-        unsafe { self.say(reason) };
-        self.state.store(2, Ordering::Release);
+        unsafe {
+            self.say(reason);
+            self.settle(2);
+        }
     }
 
     /// The launcher has done what was asked for: this is the answer, a number and a text.
@@ -299,8 +328,8 @@ impl Request {
         unsafe {
             self.say(text);
             (*self.answer.get()).number = number;
+            self.settle(1);
         }
-        self.state.store(1, Ordering::Release);
     }
 
     /// # Safety
@@ -398,6 +427,8 @@ pub struct WorldBoot {
     pub done: AtomicU32,
     /// Communicators of its ranks that reach beyond it, each counted at each rank.
     pub links: AtomicU32,
+    /// Requests of its ranks that the launcher has not answered, and may look into.
+    pub open: AtomicU32,
 }
 
 // SAFETY: what the pointer leads to is written before the world is published, and never changes or goes.

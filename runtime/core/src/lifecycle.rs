@@ -68,6 +68,9 @@ pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static st
         }
     }
     let launcher = Pid::from_raw(desk.launcher()).ok_or("there is no launcher")?;
+    if let Some(world) = owner.rank().world() {
+        request.count_in(world);
+    }
     // SAFETY: the caller's promise, and this returns when it has been answered.
     unsafe { desk.leave(request) };
     // It awaits this signal anyway. One that is gone ends its ranks.

@@ -6,8 +6,9 @@ use crate::directives::Abi;
 use crate::trials::Trial;
 use crate::{Outcome, event, place, programs, trial};
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Ways in which a client ends that is connected, and its status.
 const ENDS: [(&str, i32); 3] = [("exit", 3), ("abort", 7), ("kill", 137)];
@@ -64,6 +65,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/two jobs: one of them encrypts".into(), encrypted),
         trial("spawned/two jobs: MPI_Comm_join of what says no more".into(), mute),
         trial("spawned/two jobs: who accepts has not hung".into(), waits),
+        trial("spawned/two jobs: a world that ends while its launcher connects".into(), cut_short),
     ]);
     trials
 }
@@ -224,6 +226,30 @@ fn strangers() -> Outcome {
         job("1", Abi::Mpi5, "turns", "visit", "1")?.run()?.expect_code(0).map(drop)
     })?;
     server.expect_code(0).map(drop)
+}
+
+/// The launcher tries a port that answers nothing, for a rank whose memory is given back meanwhile.
+fn cut_short() -> Outcome {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let number = listener.local_addr().map_err(|error| error.to_string())?.port().to_string();
+    let folder = names()?;
+    let program = programs::compile(&place::root().join("tests/programs/tools/cut_short.c"), Abi::Mpi5, &[])?;
+    let (server, ended) = beside(job("1", Abi::Mpi5, "turns", "serve", "1")?, || {
+        let port = port_of(&folder)?;
+        let mut parts: Vec<&str> = port.split('/').collect();
+        parts[6] = &number;
+        let held = std::thread::spawn(move || {
+            let stream = listener.accept();
+            event::pass(Duration::from_secs(2));
+            drop(stream);
+        });
+        let ended = super::pip_exec("1")?.arg(program).arg(parts.join("/")).run()?;
+        held.join().map_err(|_| "nobody came to the port")?;
+        job("1", Abi::Mpi5, "turns", "visit", "1")?.run()?.expect_code(0)?;
+        Ok(ended)
+    })?;
+    server.expect_code(0)?;
+    ended.expect_code(3)?.expect_text("passed").map(drop)
 }
 
 fn own_job_only() -> Outcome {

@@ -120,9 +120,9 @@ fn deal(ranks: u32, nodes: &[(u32, Option<u32>)]) -> Vec<(u32, u32)> {
         left -= here;
         dealt.push((node, here));
     }
-    // More than was said: each has one more in turn.
-    for at in 0..left as usize {
-        dealt[at % nodes.len()].1 += 1;
+    // More than was said: as if each had one more in turn.
+    for (at, (_, here)) in (0..).zip(&mut dealt) {
+        *here += left / count + u32::from(at < left % count);
     }
     dealt
 }
@@ -140,6 +140,7 @@ mod tests {
         assert_eq!(deal(5, &[(0, None), (2, None)]), [(0, 3), (2, 2)]);
         assert_eq!(deal(4, &[(1, Some(1)), (0, Some(4))]), [(1, 1), (0, 3)]);
         assert_eq!(deal(7, &[(1, Some(1)), (0, Some(2))]), [(1, 3), (0, 4)]);
+        assert_eq!(deal(u32::MAX, &[(1, Some(1)), (0, Some(2))]), [(1, (1 << 31) - 1), (0, 1 << 31)]);
         assert_eq!(deal(1, &[(1, None), (0, None)]), [(1, 1), (0, 0)]);
     }
 

@@ -232,5 +232,6 @@ pub(super) unsafe fn world_of(request: &Request, number: u32, parts: &'static [P
         parents_len: parents.len() as u32,
         done: AtomicU32::new(0),
         links: AtomicU32::new(0),
+        open: AtomicU32::new(0),
     }
 }

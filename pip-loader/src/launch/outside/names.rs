@@ -2,19 +2,24 @@
 //! folder of the user's.
 //!
 //! A file is named by the published name and the job, and holds the port. Its launcher has it locked as long as it
-//! runs, so a file that nobody has locked is left over, and whoever finds it removes it. If several jobs have published
-//! a name, the last one counts.
+//! runs, so a file that nobody has locked is left over, and whoever finds it removes it. It is locked and written under
+//! another name before it gets its own, and loses that before it is unlocked, so nobody finds one that is not locked
+//! while its job runs. If several jobs have published a name, the last one counts.
 
 use super::contact::Place;
 use nix::fcntl::{Flock, FlockArg};
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Longest part of a file's name that comes from the published one.
 const STEM_MAX: usize = 120;
+
+/// Beginning of the name of a file that is not published yet; no published one begins so.
+const NEW: &str = "%new.";
 
 /// When a file was written: seconds and nanoseconds.
 type Since = (i64, i64);
@@ -59,22 +64,31 @@ impl Names {
     pub fn publish(&mut self, name: &str, port: &str, owner: u32) -> Result<(), String> {
         own_folder(&self.folder)?;
         let path = self.path(name);
-        let wrong = |error: &dyn std::fmt::Display| format!("{} cannot be written: {error}", path.display());
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let is_taken = |file| Flock::lock(file, FlockArg::LockSharedNonblock).is_err();
+        if File::open(&path).is_ok_and(is_taken) {
+            return Err(format!("this job has published the name already ({})", path.display()));
+        }
+        let begun = self.folder.join(format!("{NEW}{:016x}.{}", self.job, std::process::id()));
+        let wrong = |error: &dyn std::fmt::Display| format!("{} cannot be written: {error}", begun.display());
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&begun);
         let file = file.map_err(|error| wrong(&error))?;
         let mut file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| wrong(&error))?;
         let text = format!("{name}\0{port}");
-        let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
-        written.map_err(|error| wrong(&error))?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&begun, &path));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&begun);
+            return Err(wrong(&error));
+        }
         self.own.insert(name.to_owned(), Own { _file: file, owner });
         Ok(())
     }
 
     /// Takes a name back.
     pub fn unpublish(&mut self, name: &str) {
-        if self.own.remove(name).is_some() {
-            // Who finds it left over removes it.
+        if self.own.contains_key(name) {
             let _ = fs::remove_file(self.path(name));
+            // Unlocked when nobody finds it any more.
+            self.own.remove(name);
         }
     }
 
@@ -128,10 +142,13 @@ fn read(path: &Path) -> Option<(Since, String)> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;
     match Flock::lock(file, FlockArg::LockSharedNonblock) {
-        // It may just have been made, and not be locked yet: then it is empty.
-        Ok(_unlocked) if text.is_empty() => None,
-        Ok(_unlocked) => {
-            let _ = fs::remove_file(path);
+        Ok(unlocked) => {
+            // It may have lost its name since, and another one have got it. Of a job that is over none comes.
+            let of_file = unlocked.metadata().map(|facts| (facts.dev(), facts.ino()));
+            let of_path = fs::symlink_metadata(path).map(|facts| (facts.dev(), facts.ino()));
+            if of_file.is_ok_and(|it| of_path.is_ok_and(|there| it == there)) {
+                let _ = fs::remove_file(path);
+            }
             None
         }
         Err(_) => Some((since, text)),
@@ -157,17 +174,24 @@ fn is_own(path: &Path) -> bool {
 }
 
 /// A published name as the beginning of a file's name: letters that may be in one, and two digits for each other byte.
+/// What is too long is cut, and tells itself from others by a sum of all its bytes.
 fn stem(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };
     let mut stem: String = name.bytes().map(letter).collect();
-    stem.truncate(STEM_MAX);
+    if stem.len() > STEM_MAX {
+        let mut sum = DefaultHasher::new();
+        name.hash(&mut sum);
+        stem.truncate(STEM_MAX);
+        stem.push_str(&format!("%{:016x}", sum.finish()));
+    }
     stem
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     fn folder(of: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("cohort-names-test-{of}-{}", std::process::id()));
@@ -195,6 +219,45 @@ mod tests {
         assert!(two.find("sea").is_err() && two.find("ocean/0").is_ok());
         drop(one);
         assert!(two.find("ocean/0").unwrap_err().contains("ocean/0"));
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn long_names_are_told_apart() {
+        let folder = folder("long");
+        let mut names = Names::new(folder.clone(), Place { job: 1, node: 0 });
+        let long = |end: &str| format!("{}{end}", "/".repeat(100));
+        names.publish(&long("a"), "port 1", 0).unwrap();
+        names.publish(&long("b"), "port 2", 0).unwrap();
+        let found = ["a", "b"].map(|end| names.find(&long(end)).unwrap());
+        assert_eq!(found, ["port 1", "port 2"]);
+        assert!(names.publish(&long("a"), "port 3", 0).unwrap_err().contains("already"));
+        drop(names);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn who_looks_all_the_time_hinders_nobody() {
+        let folder = folder("looks");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let names = Names::new(folder.clone(), Place { job: 2, node: 0 });
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = names.find("ocean");
+                }
+            });
+            let mut own = Names::new(folder.clone(), Place { job: 1, node: 0 });
+            for round in 0..2000 {
+                let port = format!("port {round}");
+                own.publish("ocean", &port, 0).unwrap();
+                assert_eq!(own.find("ocean").unwrap(), port);
+                own.unpublish("ocean");
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
         let _ = fs::remove_dir_all(&folder);
     }
 

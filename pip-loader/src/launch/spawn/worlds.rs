@@ -130,7 +130,9 @@ impl Spawner {
             let mut all = ranks_of(world).map(|rank| ranks.get(rank));
             let have_ended =
                 all.all(|rank| rank.is_some_and(|rank| has_ended(rank.pid) && rank.wrapper.is_none_or(&has_ended)));
-            have_ended && world.links.load(Ordering::Acquire) == 0 && !is_awaited(world.first as usize)
+            // Requests lie on the stacks of their askers.
+            let is_read = world.open.load(Ordering::Acquire) != 0;
+            have_ended && !is_read && world.links.load(Ordering::Acquire) == 0 && !is_awaited(world.first as usize)
         };
         let (over, mapped): (Vec<_>, Vec<_>) = self.mapped.iter().partition(|world| is_over(world));
         self.mapped = mapped;

@@ -13,8 +13,32 @@ use cohort_base::boot::NodeBoot;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_base::{LocalRank, Peer};
 
-/// As many worlds that are joined are looked at one by one.
-const WORLDS_MAX: usize = 64;
+/// Places whose worlds may be joined.
+const PLACES_MAX: usize = 1 << 13;
+
+/// Some of the places.
+struct Places([u64; PLACES_MAX / 64]);
+
+impl Places {
+    /// Adds one; `false` if it was there, or there is no room for it.
+    fn add(&mut self, place: LocalRank) -> bool {
+        let bit = 1 << (place % 64);
+        let Some(word) = self.0.get_mut(place as usize / 64) else {
+            return false;
+        };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    /// Takes one out.
+    fn take(&mut self) -> Option<LocalRank> {
+        let (index, word) = (0..).zip(&mut self.0).find(|(_, word)| **word != 0)?;
+        let bit = word.trailing_zeros();
+        *word &= *word - 1;
+        Some(64 * index + bit)
+    }
+}
 
 /// The counts: a row for each place at which a world may begin, in it one for each place, and one for other nodes and
 /// jobs. None where no world can be spawned, or there are several nodes.
@@ -107,11 +131,13 @@ impl Node {
 
     /// Whether all worlds have come to their end that are joined with this one, which has.
     fn are_joined_done(&self, own: World<'_>) -> bool {
-        let mut found = [own; WORLDS_MAX];
-        let (mut known, mut looked) = (1, 0);
-        while looked < known {
-            let world = found[looked];
-            looked += 1;
+        if self.size() as usize > PLACES_MAX {
+            return false;
+        }
+        let (mut known, mut open) = (Places([0; _]), Places([0; _]));
+        known.add(own.first);
+        let mut next = Some(own);
+        while let Some(world) = next {
             let Some((places, elsewhere)) = self.links.of(world) else {
                 return false;
             };
@@ -123,15 +149,14 @@ impl Node {
                     continue;
                 }
                 let other = self.world_of(self.rank(place));
-                if found[..known].iter().any(|it| it.first == other.first) {
-                    continue;
+                if known.add(other.first) {
+                    if !other.is_done() {
+                        return false;
+                    }
+                    open.add(other.first);
                 }
-                if !other.is_done() || known == WORLDS_MAX {
-                    return false;
-                }
-                found[known] = other;
-                known += 1;
             }
+            next = open.take().map(|first| self.world_of(self.rank(first)));
         }
         true
     }
