@@ -70,6 +70,7 @@ pub use group::Group;
 pub use hints::Hints;
 pub use info::Info;
 pub use objects::Objects;
+pub use outside::number_among;
 pub use room::Room;
 pub use session::Session;
 pub use slots::Slots;

@@ -113,6 +113,22 @@ pub(crate) fn name_between_jobs(node: &Node, member: Peer) -> i32 {
     (mixed >> 33) as i32
 }
 
+/// What the node of a rank is called among those of several jobs: a number, not negative, that hardly ever two share.
+pub(crate) fn home_between_jobs(rank: &Rank) -> i32 {
+    let Identity { job, node, .. } = rank.node().identity(rank.peer());
+    (scramble(job ^ u64::from(node).rotate_left(32)) >> 33) as i32
+}
+
+/// A number, not negative, of a process among all that a communicator joins; those of several jobs hardly ever share
+/// one.
+#[must_use]
+pub fn number_among(node: &Node, everybody: &[Peer], member: Peer) -> i32 {
+    match is_of_several_jobs(node, everybody) {
+        true => name_between_jobs(node, member),
+        false => node.world_rank(member).cast_signed(),
+    }
+}
+
 /// A fresh number for a communicator of these processes.
 pub(crate) fn drawn_for(rank: &Rank, members: &[Peer]) -> Option<u32> {
     match is_of_several_jobs(rank.node(), members) {

@@ -135,10 +135,10 @@ impl Cart {
 
     /// The member `displacement` cells from `rank` along a dimension; `None` beyond the edge.
     #[must_use]
-    pub fn beside(&self, rank: u32, dimension: usize, displacement: i32) -> Option<u32> {
+    pub fn beside(&self, rank: u32, dimension: usize, displacement: i64) -> Option<u32> {
         let mut coords = self.coords(rank);
         let extent = i64::from(self.dims[dimension]);
-        let mut at = i64::from(coords[dimension]) + i64::from(displacement);
+        let mut at = i64::from(coords[dimension]) + displacement;
         if self.periods[dimension] {
             at = at.rem_euclid(extent);
         } else if !(0..extent).contains(&at) {

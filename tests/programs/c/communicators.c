@@ -94,9 +94,40 @@ static void by_hardware(void) {
     MPI_Comm_size(part, &members);
     CHECK_EQ(members, size);
     MPI_Comm_free(&part);
+    // Some of them want none.
+    MPI_Comm_split_type(MPI_COMM_WORLD, rank == 0 ? MPI_UNDEFINED : MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &part);
+    CHECK_EQ(part == MPI_COMM_NULL, rank == 0);
+    if (part != MPI_COMM_NULL) {
+        MPI_Comm_size(part, &members);
+        CHECK_EQ(members, size - 1);
+        MPI_Comm_free(&part);
+    }
     MPI_Info_free(&info);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_UNDEFINED, rank, MPI_INFO_NULL, &part);
     CHECK(part == MPI_COMM_NULL);
+}
+
+// Members of both groups that share hardware, or a process set, are together.
+static void of_two_groups(void) {
+    MPI_Comm half, inter, part;
+    MPI_Info info;
+    int members, others, halves = (size + 1) / 2;
+    if (size < 2) return;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 3, &inter);
+    MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part);
+    MPI_Comm_size(part, &members);
+    MPI_Comm_remote_size(part, &others);
+    CHECK_EQ(members, rank % 2 ? size - halves : halves);
+    CHECK_EQ(others, rank % 2 ? halves : size - halves);
+    MPI_Comm_free(&part);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpi_pset_name", "mpi://SELF");
+    MPI_Comm_split_type(inter, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &part);
+    CHECK(part == MPI_COMM_NULL);
+    MPI_Info_free(&info);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
 }
 
 int main(int argc, char **argv) {
@@ -110,5 +141,6 @@ int main(int argc, char **argv) {
     many_rounds();
     node_and_self();
     by_hardware();
+    of_two_groups();
     return finish();
 }

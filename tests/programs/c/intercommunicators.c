@@ -163,6 +163,23 @@ static void from_groups(void) {
     MPI_Group_free(&upper);
 }
 
+// What only the leaders can see to be wrong, all of their groups are told.
+static void refused(MPI_Comm half) {
+    MPI_Comm inter = MPI_COMM_WORLD;
+    MPI_Group mine;
+    int class;
+    MPI_Comm_set_errhandler(half, MPI_ERRORS_RETURN);
+    MPI_Error_class(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, low ? size / 2 : 0, -3, &inter), &class);
+    CHECK_EQ(class, MPI_ERR_TAG);
+    MPI_Error_class(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, size, 3, &inter), &class);
+    CHECK_EQ(class, MPI_ERR_RANK);
+    MPI_Comm_group(half, &mine);
+    MPI_Error_class(MPI_Intercomm_create_from_groups(mine, 0, MPI_GROUP_NULL, 0, low ? "l" : "h", MPI_INFO_NULL,
+                                                     MPI_ERRORS_RETURN, &inter), &class);
+    CHECK_EQ(class, MPI_ERR_GROUP);
+    MPI_Group_free(&mine);
+}
+
 int main(int argc, char **argv) {
     MPI_Comm half, inter;
     start(&argc, &argv);
@@ -179,6 +196,7 @@ int main(int argc, char **argv) {
     merged(inter);
     derived(inter);
     from_groups();
+    refused(half);
     MPI_Comm_free(&inter);
     MPI_Comm_free(&half);
     return finish();

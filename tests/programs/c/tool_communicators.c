@@ -150,6 +150,18 @@ int main(int argc, char **argv) {
     talk(two);
     CHECK_EQ(counted(&of_two, 1), MESSAGES * (rank == 0 ? 3ull : 0ull));
     CHECK_EQ(MPI_T_pvar_handle_free(of_two.session, &of_two.handles[0]), MPI_SUCCESS);
+    CHECK_EQ(MPI_T_pvar_write(of_one.session, of_one.handles[0], NULL), MPI_T_ERR_INVALID);
+    CHECK_EQ(MPI_T_pvar_readreset(of_one.session, of_one.handles[0], NULL), MPI_T_ERR_INVALID);
+    // A communicator that is not freed after all is still counted.
+    MPI_Comm world = MPI_COMM_WORLD;
+    Followed of_world = follow(world);
+    CHECK_EQ(MPI_T_pvar_start(of_world.session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS);
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+    CHECK(MPI_Comm_free(&world) != MPI_SUCCESS);
+    unsigned long long before = counted(&of_world, 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(counted(&of_world, 0), before + 1);
+    MPI_T_pvar_session_free(&of_world.session);
     MPI_T_pvar_session_free(&of_one.session);
     MPI_T_pvar_session_free(&of_two.session);
     MPI_T_pvar_session_free(&again.session);

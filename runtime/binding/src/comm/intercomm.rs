@@ -60,19 +60,17 @@ pub fn create<A: Abi>(
     let target = call.output(target, "newintercomm")?;
     only_intra(local)?;
     let local_leader = leader(local_leader, "local leader", local.size())?;
-    // The last three arguments matter at the leader only.
-    let bridge = match local_leader == local.me() {
-        false => None,
-        true => {
-            if tag < 0 {
-                return Err(call.blame(neutral::ERR_TAG, format_args!("the tag is {tag}")));
-            }
-            let comm = call.objects().comm(peer.neutral())?;
-            only_intra(comm)?;
-            let remote_leader = leader(remote_leader, "remote leader", comm.size())? as i32;
-            Some(Bridge { comm, remote_leader, tag })
+    // The last three arguments matter at the leader only, which tells the others if they are wrong.
+    let bridge = || {
+        if tag < 0 {
+            return Err(call.blame(neutral::ERR_TAG, format_args!("the tag is {tag}")));
         }
+        let comm = call.objects().comm(peer.neutral())?;
+        only_intra(comm)?;
+        let remote_leader = leader(remote_leader, "remote leader", comm.size())? as i32;
+        Ok(Bridge { comm, remote_leader, tag })
     };
+    let bridge = (local_leader == local.me()).then(bridge);
     publish(call, Some(local.connect(local_leader, bridge, room(call))?), target)
 }
 
@@ -137,14 +135,13 @@ fn from_groups<A: Abi>(
         let what = format_args!("the caller is not in the local group");
         call.blame(neutral::ERR_GROUP, what)
     })?;
-    // The remote group and leader matter at the leader only.
-    let mut other = None;
-    if me == local_leader {
+    // The remote group and leader matter at the leader only, which tells the others if they are wrong.
+    let other = || {
         let remote = call.objects().group(remote.neutral())?;
         let leader = leader_of(call, &remote, remote_leader)?;
-        other = Some((remote, leader));
-    }
-    let other = other.as_ref().map(|(group, leader)| (group, *leader));
+        Ok((remote, leader))
+    };
+    let other = (me == local_leader).then(other);
     let own = (&local, local_leader);
     let made = Comm::connect_groups(call.rank(), own, other, tag, errhandler, room(call))?;
     take_hints(&made, &hints)?;

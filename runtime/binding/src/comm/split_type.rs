@@ -6,9 +6,9 @@ use crate::info;
 use crate::progress::take_hints;
 use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, neutral};
-use cohort_object::Info;
 use cohort_object::comm::SplitLevel;
 use cohort_object::session::{PROCESS_SETS, process_set, set_named};
+use cohort_object::{Info, number_among};
 use core::ffi::c_int;
 use rustix::fs::{Mode, OFlags};
 
@@ -88,9 +88,8 @@ fn split<A: Abi>(call: &Call<'_, A>, comm: &Comm, split: &Split, key: c_int, hin
         Split::Set(set) => {
             // Members of several worlds have a set of this name each.
             let set = process_set(call.rank(), PROCESS_SETS[set])?;
-            let mut members = comm.group().members().iter();
-            let first = members.position(|&member| set.rank_of(member).is_some());
-            return comm.split(first.unwrap_or_default() as i32, key, room);
+            let first = set.members().first().copied().unwrap_or(call.rank().peer());
+            SplitLevel::Same(number_among(call.rank().node(), &comm.everybody(), first))
         }
         Split::Site(level_wanted) => level_wanted,
     };

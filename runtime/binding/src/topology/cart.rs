@@ -170,8 +170,8 @@ pub fn cart_shift<A: Abi>(
         Some(rank) => rank as c_int,
         None => A::rank_out(neutral::PROC_NULL),
     };
-    let back = displacement.checked_neg().ok_or(neutral::ERR_ARG)?;
-    source.write(beside(back));
+    let displacement = i64::from(displacement);
+    source.write(beside(-displacement));
     destination.write(beside(displacement));
     Ok(())
 }

@@ -35,7 +35,7 @@ impl Consumer for Counting {
             }
             Class::CommFree => {
                 // SAFETY: the program passes the address of a handle, as the standard demands.
-                followed.freed(unsafe { call.words.comm_at(call.word(0)) });
+                followed.leaves(call.thread, unsafe { call.words.comm_at(call.word(0)) });
             }
             _ => {}
         }
@@ -53,6 +53,8 @@ impl Consumer for Counting {
             for comm in followed.awaited(call.thread) {
                 followed.count(comm, &amounts);
             }
+        } else if shape.class == Class::CommFree {
+            followed.has_left(call.thread, code == 0);
         } else if let Some(word) = call.find(ParameterKind::Comm) {
             let amounts = amounts(call, shape, code == 0, time);
             followed.count(call.words.comm(word), &amounts);

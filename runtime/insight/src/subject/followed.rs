@@ -58,6 +58,8 @@ pub struct Follower {
     pub session: usize,
     /// Neutral handle of the communicator; 0 when that has been freed.
     pub comm: u32,
+    /// The same while a call frees it, which may fail; else 0.
+    pub leaving: u32,
     /// What it counts.
     pub quantity: Quantity,
     /// Whether it does now.
@@ -72,7 +74,7 @@ pub struct Followed {
     /// How many there are: none is told without a lock.
     count: AtomicUsize,
     all: Mutex<BTreeMap<usize, Follower>>,
-    /// By thread, the communicators whose requests its call waits for.
+    /// By thread, the communicators whose requests its call waits for, or which it frees.
     awaited: Mutex<BTreeMap<usize, Vec<u32>>>,
 }
 
@@ -118,11 +120,23 @@ impl Followed {
         }
     }
 
-    /// The communicator is no more; its handle's number may come again.
-    pub fn freed(&self, comm: u32) {
+    /// A thread's call frees the communicator, whose handle's number may come again before the call ends.
+    pub fn leaves(&self, thread: usize, comm: u32) {
         for follower in self.all.lock().values_mut() {
             if follower.comm == comm {
-                follower.comm = 0;
+                (follower.comm, follower.leaving) = (0, comm);
+            }
+        }
+        self.awaits(thread, alloc::vec![comm]);
+    }
+
+    /// That call is over, and has freed it or not.
+    pub fn has_left(&self, thread: usize, is_freed: bool) {
+        for comm in self.awaited(thread) {
+            for follower in self.all.lock().values_mut() {
+                if follower.leaving == comm {
+                    (follower.comm, follower.leaving) = (if is_freed { 0 } else { comm }, 0);
+                }
             }
         }
     }

@@ -194,7 +194,7 @@ pub fn pvar_handle_alloc<A: Abi>(
         result(count, 1)?;
         let made = subject.tool.performances.add(Bound { index: index as usize, session: session.addr() });
         if let Some((quantity, comm)) = of_comm {
-            let follower = Follower { session: session.addr(), comm, quantity, is_running: false, value: 0 };
+            let follower = Follower { session: session.addr(), comm, leaving: 0, quantity, is_running: false, value: 0 };
             communicators::follow(subject, made.addr(), follower);
         }
         handle.write(made);
@@ -301,6 +301,7 @@ pub fn pvar_reset<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut
 pub fn pvar_write<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut c_void, buffer: Base) -> Outcome<()> {
     open::<A>(call, |subject| {
         let refusal = neutral::T_ERR_PVAR_NO_WRITE;
+        check_buffer(buffer)?;
         with_follower(subject, (session, handle), refusal, |follower| {
             communicators::write(follower, buffer);
         })
@@ -316,6 +317,7 @@ pub fn pvar_readreset<A: Abi>(
 ) -> Outcome<()> {
     open::<A>(call, |subject| {
         let refusal = neutral::T_ERR_PVAR_NO_ATOMIC;
+        check_buffer(buffer)?;
         with_follower(subject, (session, handle), refusal, |follower| {
             communicators::read(follower, buffer, true);
         })

@@ -33,13 +33,17 @@ pub struct Bridge<'a> {
 
 impl Comm {
     /// `MPI_Intercomm_create`; collective over this communicator, the own group, whose member `leader` has a
-    /// bridge to the other group's leader.
+    /// bridge to the other group's leader, or says why not.
     ///
     /// # Errors
     /// `MPI_ERR_RANK` for a remote leader that the bridge does not have, `MPI_ERR_COMM` when the
     /// groups have a member in common.
-    pub fn connect(&self, leader: u32, bridge: Option<Bridge<'_>>, room: Room) -> Outcome<Self> {
-        let (mut numbers, mut theirs) = ([0; 2], Ok(Vec::new()));
+    pub fn connect(&self, leader: u32, bridge: Option<Outcome<Bridge<'_>>>, room: Room) -> Outcome<Self> {
+        let (bridge, mut theirs) = match bridge {
+            Some(Err(error)) => (None, Err(error)),
+            given => (given.and_then(Result::ok), Ok(Vec::new())),
+        };
+        let mut numbers = [0; 2];
         if let Some(bridge) = bridge {
             let is_far = bridge.is_far() || self.is_of_several_jobs();
             let between = if is_far { Some(drawn_between_jobs(self.rank)) } else { self.draw() };
@@ -89,21 +93,24 @@ impl Comm {
     }
 
     /// `MPI_Intercomm_create_from_groups` for `rank`, a member of `group`; collective over both groups.
-    /// `remote` is given by the member `leader`: the other group, and its leader's rank in it.
+    /// `remote` is given by the member `leader`: the other group, and its leader's rank in it, or why it has none.
     ///
     /// # Errors
     /// `MPI_ERR_GROUP` when the groups have a member in common.
     pub fn connect_groups(
         rank: &'static Rank,
         (group, leader): (&Group, u32),
-        remote: Option<(&Group, u32)>,
+        remote: Option<Outcome<(Group, u32)>>,
         tag: &str,
         errhandler: Errhandler,
         room: Room,
     ) -> Outcome<Self> {
         let local = Self::from_group(rank, group, tag, errhandler, Room::There);
         let mut theirs = Vec::new();
-        let mut number = Ok(0);
+        let (remote, mut number) = match remote {
+            Some(Err(error)) => (None, Err(error)),
+            given => (given.and_then(Result::ok), Ok(0)),
+        };
         if let Some((remote, remote_leader)) = remote {
             let mut leaders = vec![group.members()[leader as usize], remote.members()[remote_leader as usize]];
             if rank.node().comes_first(leaders[1], leaders[0]) {
@@ -120,7 +127,7 @@ impl Comm {
                     rendezvous::number_if(local.as_ref().map(drop).map_err(Clone::clone), rank, &occasion, &leaders)
                 }
             };
-            theirs.extend(words_of(rank, remote));
+            theirs.extend(words_of(rank, &remote));
         }
         let local = local?;
         // The others learn of the leader's failure as of everything else.

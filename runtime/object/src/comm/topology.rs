@@ -3,6 +3,7 @@
 use super::exchange::Lists;
 use super::{Comm, Members};
 use crate::Outcome;
+use crate::outside::{home_between_jobs, is_of_several_jobs};
 use crate::room::Room;
 use crate::topology::placement::{Site, assign_nearer, graph_order, grid_order, shares};
 use crate::topology::{Cart, Distributed, Graph, Topology};
@@ -32,6 +33,8 @@ pub enum SplitLevel {
     Level(usize),
     /// The widest part that is narrower than the communicator.
     Narrower,
+    /// No hardware: to be with those that say the same, which is not negative.
+    Same(i32),
 }
 
 impl Edge {
@@ -131,35 +134,46 @@ impl Comm {
     /// # Errors
     /// Of the collectives inside.
     pub fn split_by_site(&self, level_wanted: SplitLevel, key: i32, room: Room) -> Outcome<Option<(Self, usize)>> {
-        let mine = site(self.rank);
-        let detail = self.rank.place().map_or(1, |_| mine.len());
-        let words = mine.map(|part| part as i32);
+        let mut words = site(self.rank).map(|part| part as i32);
+        if is_of_several_jobs(self.rank.node(), &self.everybody()) {
+            words[0] = home_between_jobs(self.rank);
+        }
+        let mut detail = self.rank.place().map_or(1, |_| words.len());
         let wished = match level_wanted {
             SplitLevel::Nothing => 0,
             SplitLevel::Level(level) => level as i32,
             SplitLevel::Narrower => -1,
+            SplitLevel::Same(said) => {
+                (words[0], detail) = (said, 1);
+                -2
+            }
         };
         let said = [wished, detail as i32, words[0], words[1], words[2], words[3]];
+        if self.is_inter() {
+            let (mut all, theirs) = self.meet(said)?;
+            all.extend(theirs);
+            let level = level_of(level_wanted, &all);
+            // Both groups know the same words, in another order.
+            all.sort_unstable();
+            return self.of_color(level, color_of(level, &said, &all), key, room);
+        }
         // The level, and the first member that shares it.
         let find = |all: &[[i32; 6]]| {
-            let level = match level_wanted {
-                SplitLevel::Nothing => None,
-                SplitLevel::Level(level) => Some(level),
-                SplitLevel::Narrower => (1..=mine.len()).find(|&level| {
-                    let differs = |words: &[i32; 6]| words[2..2 + level] != all[0][2..2 + level];
-                    all.iter().all(|words| words[1] >= level as i32) && all.iter().any(differs)
-                }),
-            };
-            let level = level.filter(|&level| level <= detail);
-            let color = level.and_then(|level| {
-                let together = |words: &[i32; 6]| {
-                    words[0] == wished && words[1] >= level as i32 && words[2..2 + level] == said[2..2 + level]
-                };
-                all.iter().position(together)
-            });
-            (level, color)
+            let level = level_of(level_wanted, all);
+            (level, color_of(level, &said, all))
         };
         let (level, color) = coll::view(&self.collective(), said, find)?;
+        self.of_color(level, color, key, room)
+    }
+
+    /// The part of this color, and its level.
+    fn of_color(
+        &self,
+        level: Option<usize>,
+        color: Option<usize>,
+        key: i32,
+        room: Room,
+    ) -> Outcome<Option<(Self, usize)>> {
         let color = color.map_or(neutral::UNDEFINED, |it| it as i32);
         let made = self.split(color, key, room)?;
         Ok(made.zip(level))
@@ -249,6 +263,27 @@ fn graphs_of(edges: impl Iterator<Item = Edge>, wanted: Range<usize>) -> Vec<Dis
         }
     }
     graphs
+}
+
+/// How many parts of a site must be equal, when all members have said what they want, in how much detail they know their
+/// sites, and these.
+fn level_of(wanted: SplitLevel, all: &[[i32; 6]]) -> Option<usize> {
+    match wanted {
+        SplitLevel::Nothing => None,
+        SplitLevel::Same(_) => Some(1),
+        SplitLevel::Level(level) => Some(level),
+        SplitLevel::Narrower => (1..=all[0].len() - 2).find(|&level| {
+            let differs = |words: &[i32; 6]| words[2..2 + level] != all[0][2..2 + level];
+            all.iter().all(|words| words[1] >= level as i32) && all.iter().any(differs)
+        }),
+    }
+}
+
+/// The first of all words that wants, and is, the same as a member that says `said`.
+fn color_of(level: Option<usize>, said: &[i32; 6], all: &[[i32; 6]]) -> Option<usize> {
+    let level = level.filter(|&level| level as i32 <= said[1])?;
+    all.iter()
+        .position(|words| words[0] == said[0] && words[1] >= level as i32 && words[2..2 + level] == said[2..2 + level])
 }
 
 fn site(rank: &Rank) -> Site {

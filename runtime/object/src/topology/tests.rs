@@ -19,6 +19,7 @@ fn ranks_and_coordinates_are_inverse() {
     assert_eq!(cart.rank(&[1, -1, 0]), cart.rank(&[1, 3, 0]));
     assert_eq!(cart.rank(&[3, 0, 0]), Err(neutral::ERR_ARG.into()));
     assert_eq!(cart.beside(0, 0, -1), None);
+    assert_eq!(cart.beside(0, 1, -i64::from(i32::MIN)), cart.rank(&[0, 0, 0]).ok(), "a ring of four");
     assert_eq!(cart.beside(0, 1, -1), cart.rank(&[0, 3, 0]).ok());
 }
 
