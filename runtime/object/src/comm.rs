@@ -23,11 +23,11 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::AtomicU32;
-use cohort_engine::Owner;
 use cohort_engine::Rank;
 use cohort_engine::coll::exchange::Channel;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, CommShared, Roster};
+use cohort_engine::{Node, Owner};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use spin::Mutex;
 
@@ -200,8 +200,11 @@ impl Comm {
         let shared = CommShared::of_group(self.owner(), local_number * 2 + 1, self.group.members()[0], || {
             self.group.roster().clone()
         });
+        // Until now it was counted as one more with its parent's.
+        self.each_shared_number(outside::give_back);
         self.number.store(number, Ordering::Relaxed);
         self.local_number.store(local_number, Ordering::Relaxed);
+        self.each_shared_number(outside::join);
         let shared = core::ptr::from_ref(shared).cast_mut();
         self.shared.store(shared, Ordering::Relaxed);
         self.know_remote();
@@ -360,16 +363,20 @@ impl Comm {
 
     /// Gives the communicator's resources back. Collective; the attributes were deleted before.
     pub fn release(&self) {
+        self.each_shared_number(outside::give_back);
         if self.is_void.load(Ordering::Relaxed) {
             return;
         }
         self.forget_remote();
         self.shared().leave(self.owner());
+    }
+
+    /// Does something with each of its numbers that other jobs know.
+    fn each_shared_number(&self, then: impl Fn(&Node, u32)) {
         let numbers = [self.local_number(), self.number()];
         let own = if self.is_inter { &numbers[..] } else { &numbers[1..] };
-        for &number in own.iter().filter(|&&number| outside::is_shared_number(number)) {
-            outside::give_back(self.rank.node(), number);
-        }
+        let shared = own.iter().filter(|&&number| outside::is_shared_number(number));
+        shared.for_each(|&number| then(self.rank.node(), number));
     }
 
     /// The members of its groups.

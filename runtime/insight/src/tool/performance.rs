@@ -194,7 +194,8 @@ pub fn pvar_handle_alloc<A: Abi>(
         result(count, 1)?;
         let made = subject.tool.performances.add(Bound { index: index as usize, session: session.addr() });
         if let Some((quantity, comm)) = of_comm {
-            let follower = Follower { session: session.addr(), comm, leaving: 0, quantity, is_running: false, value: 0 };
+            let follower =
+                Follower { session: session.addr(), comm, leaving: 0, quantity, is_running: false, value: 0 };
             communicators::follow(subject, made.addr(), follower);
         }
         handle.write(made);
@@ -212,8 +213,9 @@ pub fn pvar_handle_free<A: Abi>(
         let handle = given(handle)?;
         let freed = handle.get();
         of_handle(subject, session, freed)?;
-        subject.tool.performances.remove(freed);
+        // While nobody else can be given the same handle.
         communicators::unfollow(subject, |other, _| other == freed.addr());
+        subject.tool.performances.remove(freed);
         handle.set(core::ptr::null_mut());
         Ok(())
     })
