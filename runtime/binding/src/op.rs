@@ -6,7 +6,7 @@ use crate::process::pending::UserFunction;
 use cohort_abi::parameters::{InOut, Out};
 use cohort_abi::{Abi, Count, Handle, HandleKind, INDEX_MAX, callback, dynamic, neutral};
 use cohort_engine::datatype::{Type, TypeRef};
-use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};
+use cohort_engine::op::{Op, PredefinedOp, UserOp, supports};
 use cohort_object::Datatype;
 use core::cell::Cell;
 use core::ffi::c_int;
@@ -68,7 +68,7 @@ impl<A: Abi> BoundOp<A> {
         match self.0 {
             Bound::User(_) => Ok(()),
             Bound::Predefined(PredefinedOp::Replace | PredefinedOp::NoOp) => Err(neutral::ERR_OP.into()),
-            Bound::Predefined(op) => match element_class(datatype) {
+            Bound::Predefined(op) => match datatype.element() {
                 Some(class) if supports(op, class) => Ok(()),
                 _ => Err(neutral::ERR_OP.into()),
             },

@@ -2,7 +2,7 @@
 
 use super::bounds::Bounds;
 use super::program::Placed;
-use super::{Contents, Signature, Type, TypeRef};
+use super::{Basic, Contents, Signature, Type, TypeRef};
 
 /// What a constructor says about the type it makes.
 pub(super) struct Description {
@@ -17,7 +17,30 @@ pub(super) struct Description {
 impl TypeRef {
     /// A new type without a handle and a name.
     pub(super) fn new(description: Description) -> Self {
+        let element = description.element();
         let Description { size, bounds, alignment, placed, signature, contents } = description;
-        Self::new_cyclic(|own| Type { size, bounds, alignment, placed, signature, contents, handle: 0, name: "", own })
+        Self::new_cyclic(|own| Type {
+            size,
+            bounds,
+            alignment,
+            placed,
+            signature,
+            element,
+            contents,
+            handle: 0,
+            name: "",
+            own,
+        })
+    }
+}
+
+impl Description {
+    /// See [`Type::element`].
+    fn element(&self) -> Option<Basic> {
+        // A pair counts two.
+        let basic = (1..=2).contains(&self.signature.elements()).then(|| self.signature.uniform())??;
+        let Bounds { lb, ub, true_lb, .. } = self.bounds;
+        let is_single = self.size == basic.size() && lb == 0 && true_lb == 0 && ub == basic.extent();
+        is_single.then_some(basic)
     }
 }

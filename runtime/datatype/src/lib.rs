@@ -87,6 +87,7 @@ pub struct Type {
     alignment: i64,
     placed: Placed,
     signature: Signature,
+    element: Option<Basic>,
     contents: Contents,
     handle: u32,
     name: &'static str,
@@ -152,6 +153,13 @@ impl Type {
     #[must_use]
     pub fn basic(&self) -> Option<Basic> {
         self.signature.uniform()
+    }
+
+    /// The class of one instance, if that is a single basic element in its predefined layout.
+    #[inline]
+    #[must_use]
+    pub fn element(&self) -> Option<Basic> {
+        self.element
     }
 
     /// Number of basic elements in one instance; pair types count two.

@@ -24,6 +24,7 @@ pub(super) const fn entry(own: &'static Type, handle: u32, basic: Basic, name: &
         alignment: basic.alignment(),
         placed: Placed { disp: 0, node },
         signature: Signature::basic(basic, 1),
+        element: Some(basic.plain()),
         contents: Contents::named(),
         handle,
         name,

@@ -8,7 +8,7 @@ use crate::request::{has_room, publish_complete, publish_pending};
 use cohort_abi::parameters::{Base, Buffer, Out};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::datatype::{Basic, TypeRef};
-use cohort_engine::op::{PredefinedOp, element_class};
+use cohort_engine::op::PredefinedOp;
 use cohort_engine::rma::{Action, Operation};
 use cohort_object::Win;
 use core::ffi::c_int;
@@ -374,7 +374,7 @@ fn one<A: Abi>(base: Base, datatype: A::Datatype) -> Buffer<A, c_int> {
 /// Refuses types that are not one predefined element; gives its class.
 fn one_element<A: Abi>(call: &Call<'_, A>, datatype: A::Datatype) -> Outcome<Basic> {
     let datatype = call.committed(datatype)?;
-    element_class(&datatype).ok_or_else(|| {
+    datatype.element().ok_or_else(|| {
         let what = format_args!("the type is not one predefined element");
         call.blame(neutral::ERR_TYPE, what)
     })

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use cohort_base::settings::ReduceOrder;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
-use cohort_datatype::op::{Op, element_class};
+use cohort_datatype::op::Op;
 use cohort_datatype::{Basic, Buffer, Type};
 use core::ops::Range;
 
@@ -51,7 +51,7 @@ pub(crate) fn scans_by_node(rank: &Rank, call: &Reduction<'_>, map: &NodeMap) ->
 
 /// Whether the setting wants operands grouped by rank. It makes no difference to predefined operations on integers.
 fn is_grouped_by_rank(rank: &Rank, op: Op<'_>, datatype: &Type) -> bool {
-    let is_exact = || element_class(datatype).is_some_and(Basic::is_integer);
+    let is_exact = || datatype.element().is_some_and(Basic::is_integer);
     rank.node().settings().reduce_order == ReduceOrder::Ranks && !(matches!(op, Op::Predefined(_)) && is_exact())
 }
 

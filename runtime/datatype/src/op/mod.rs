@@ -181,23 +181,10 @@ pub fn class_kernel(op: PredefinedOp, basic: Basic) -> Option<Kernel> {
     kernels::find(op, basic)
 }
 
-/// The class of `datatype` when its elements are single basic elements in their predefined
-/// layout (predefined types, their duplicates, Fortran's parametrised types): the types that
-/// predefined operations take.
-#[must_use]
-pub fn element_class(datatype: &Type) -> Option<Basic> {
-    let basic = datatype.basic()?;
-    let single = datatype.size() == basic.size()
-        && datatype.lb() == 0
-        && datatype.true_lb() == 0
-        && datatype.extent() == basic.extent();
-    single.then_some(basic)
-}
-
 /// The loop for `op` on elements of `datatype`, if the two go together.
 #[must_use]
 pub fn kernel(op: PredefinedOp, datatype: &Type) -> Option<Kernel> {
-    kernels::find(op, element_class(datatype)?)
+    kernels::find(op, datatype.element()?)
 }
 
 /// Applies `op` once: `inout[i] = input[i] op inout[i]`. Returns false, having done nothing,
