@@ -1,6 +1,7 @@
 //! Threads play the ranks of a node and compare every collective with a sequential reference.
 
 mod data;
+mod displaced;
 mod large;
 mod mixed;
 mod moving;

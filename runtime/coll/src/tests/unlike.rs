@@ -1,7 +1,7 @@
 //! Allreduces among nodes whose members give operands of different lengths, in a wrong program: nobody waits for ever,
 //! and nothing is left behind that the next operation could take for its own.
 
-use super::data::int;
+use super::data::{double, int};
 use super::on_nodes;
 use crate::{Call, Group, Reduction, allreduce, start};
 use cohort_core::EngineError;
@@ -83,4 +83,27 @@ fn members_that_do_not_wait_for_them_get_through_too() {
     for size in [2, 3] {
         disagree(size, false);
     }
+}
+
+/// Operands of as many bytes, whose elements are of another size, on one node.
+#[test]
+fn elements_of_another_size_are_told_and_not_folded() {
+    on_nodes(&[vec![0, 1], vec![2]], |group| {
+        let (ints, doubles) = (int(), double());
+        let mut memory = vec![1; 4];
+        let datatype = if group.me == 1 { &doubles } else { &ints };
+        let count = 16 / datatype.size() as u64;
+        // SAFETY: the memory lives until the request is complete.
+        let result = unsafe { Buffer::new(memory.as_mut_ptr().cast(), count, datatype) };
+        let reduction = Reduction { input: None, result, op: Op::Predefined(PredefinedOp::Sum) };
+        // SAFETY: as above.
+        let request = unsafe { start(group, &Call::Allreduce { reduction }) }.expect("memory");
+        wait::until(group.owner, WaitKind::Request, || request.is_complete());
+        let error = request.status().error;
+        request.release(&mut group.rank().enter());
+        assert!(error == Status::TRUNCATE || group.me == 2, "{error}");
+        let mut memory = vec![group.me as i32 + 1; 3];
+        allreduce(group, &self::reduction(&mut memory, &ints)).expect("the group still works");
+        assert_eq!(memory, [6; 3]);
+    });
 }

@@ -190,10 +190,13 @@ impl Posts<'_> {
         self.places().filter_map(|place| self.at(place).call.reduction().copied())
     }
 
-    /// Whether all operands are as long as the leader's. If not, `outcome` says so.
+    /// Whether all operands are as long as the leader's, and their elements as large. If not, `outcome` says so.
     fn agree(&self, own: &Reduction<'static>, outcome: &mut Result<(), EngineError>) -> bool {
-        let bytes = own.operand().bytes();
-        let do_agree = self.reductions().all(|reduction| reduction.operand().bytes() == bytes);
+        let shape = |reduction: &Reduction<'static>| {
+            let operand = reduction.operand();
+            (operand.bytes(), operand.datatype().size(), operand.datatype().extent())
+        };
+        let do_agree = self.reductions().all(|reduction| shape(&reduction) == shape(own));
         if !do_agree {
             *outcome = truncated();
         }
@@ -314,17 +317,21 @@ impl Posts<'_> {
         let nodes = (0..group.size).map(|node| self.map.members(node));
         let order = Order::of_places(self.map.size(), nodes)?;
         let region = Region::new(schedule, order, receive)?;
+        let leader = self.representative();
+        // Bases may be equal where the places are not: datatypes have displacements.
+        let is_there = |place: usize| {
+            let is_given = matches!(self.at(place).call, Call::Allgather { send: Some(_), .. });
+            region.is_in_place && place == leader && !is_given
+        };
         for place in self.places() {
-            let into = region.block(group.me, place);
             if let Some((block, _)) = self.block(place)
-                && block.base() != into.base()
+                && !is_there(place)
             {
-                schedule.copy_for(place, block, into);
+                schedule.copy_for(place, block, region.block(group.me, place));
             }
         }
         schedule.wait();
         double(schedule, group, |places| region.places(places));
-        let leader = self.representative();
         for place in self.places() {
             if let Some((_, receive)) = self.block(place)
                 && !(region.is_in_place && place == leader)

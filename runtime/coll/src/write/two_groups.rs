@@ -93,7 +93,7 @@ fn write_fold(
     let Sides { ours, theirs } = sides;
     match call {
         Call::Reduce { reduction, root } if *root as usize == me => {
-            schedule.receive(theirs.start, reduction.result);
+            schedule.receive_operand(theirs.start, reduction.result);
         }
         Call::Reduce { reduction, root } if theirs.contains(&(*root as usize)) => {
             if let Some(sum) = fold_at_leader(schedule, ours, folder, reduction)? {
@@ -106,7 +106,7 @@ fn write_fold(
             if let Some(sum) = fold_at_leader(schedule, ours, folder, reduction)? {
                 theirs.clone().for_each(|it| schedule.send(it, sum));
             }
-            schedule.receive(theirs.start, reduction.result);
+            schedule.receive_operand(theirs.start, reduction.result);
         }
         Call::ReduceScatter { reduction, counts } => {
             let output = reduction.of(counts[me - ours.start] as u64).result;
@@ -132,7 +132,7 @@ fn scatter_theirs(
     output: Buffer<'static>,
 ) -> Result<(), EngineError> {
     let received = schedule.room(folder, sum.count())?;
-    schedule.receive(theirs.start, received);
+    schedule.receive_operand(theirs.start, received);
     schedule.send(theirs.start, sum);
     schedule.wait();
     schedule.copy(received.within(0..counts[0] as u64), output);

@@ -318,14 +318,11 @@ impl Node {
         (identity.index < line.ranks).then(|| self.peer(line.first + identity.index))
     }
 
-    /// Whether one process comes before another one in an order that all who are connected with both agree on: that of
-    /// `MPI_COMM_WORLD` for those of one job.
+    /// Whether one process comes before another one in an order that all who are connected with both agree on, also
+    /// those of other jobs, who do not know the ranks in `MPI_COMM_WORLD` of these.
     #[must_use]
     pub fn comes_first(&self, one: Peer, other: Peer) -> bool {
-        match self.is_foreign(one) || self.is_foreign(other) {
-            true => self.identity(one) < self.identity(other),
-            false => self.world_rank(one) < self.world_rank(other),
-        }
+        self.identity(one) < self.identity(other)
     }
 
     /// Whether a peer is a process of another job.
