@@ -8,6 +8,8 @@
 # tree can be moved. The list of what was installed is lib/cohort/files. For a build of another architecture PIP_EXEC
 # names a pip-exec of this one, and STRIP what strips.
 set -eu
+# Whoever installs, others may use it.
+umask 022
 
 fail() {
     echo "$0: $*" >&2

@@ -87,6 +87,8 @@ fn command_lines() {
 fn settings() {
     let message = refusal("-n 1 -genv COHORT_PROGRES steal true");
     assert!(message.contains("did you mean COHORT_PROGRESS?"), "{message}");
+    let message = refusal("-n 1 -env COHORT_WAIT=park true : -n 1 true");
+    assert!(message.contains("-genv COHORT_WAIT park gives it to all"), "{message}");
     let message = refusal("-n 1 -env COHORT_WAIT=often true");
     assert!(message.contains("auto, spin, park"), "{message}");
     let outcome = run_command(pip_exec(["true"]).env("COHORT_STACKSIZE", "tiny"), b"");

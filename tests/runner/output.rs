@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 16] = [
+    let named: [(&str, Body); 17] = [
         ("nothing is lost by SIGTERM", terminated),
         ("nothing is lost of Fortran's", fortrans),
         ("lines come as they are printed", as_printed),
@@ -41,6 +41,7 @@ pub fn trials() -> Vec<Trial> {
         ("what is not implemented is said once", missing),
         ("a device that is full", full_device),
         ("a file that is full", full_file),
+        ("a report that finds no room", full_report),
         ("nothing is lost of what a rank leaves behind for a while", left),
         ("what a rank leaves behind does not hold the job", || left_for_ever("")),
         ("what a rank leaves behind is not late", || left_for_ever("--timeout 4")),
@@ -216,6 +217,14 @@ fn full_file() -> Outcome {
     let shell = shell.arg(place::built_file("pip-exec")?).arg(program()?);
     let ended = shell.arg(file).run()?.expect_code(1)?;
     ended.expect_text("some of what the program printed is lost").map(drop)
+}
+
+/// A setting for the one program of the job (`-env`) is the job's. The launcher's own files may not grow either, and no signal ends it for that.
+fn full_report() -> Outcome {
+    let script = "ulimit -f 1; exec \"$0\" -n 2 -env COHORT_STATS \"html:$2\" \"$1\" many 1 >/dev/null";
+    let shell = Program::new("sh").args(["-c", script]).arg(place::built_file("pip-exec")?).arg(program()?);
+    let ended = shell.arg(place::scratch()?.join("report.html")).run()?.expect_code(1)?;
+    ended.expect_text("COHORT_STATS: the report is lost: File too large").map(drop)
 }
 
 /// The ranks end, and leave a process behind that writes until nobody reads.

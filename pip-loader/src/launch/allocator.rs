@@ -19,13 +19,27 @@ const KEEPS: &str = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_th
 /// Otherwise the first long blocks are mapped and unmapped, which all ranks of an address space wait for.
 const SETTLED: &str = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864";
 
+/// Other variables that say the same as these settings, which win over them.
+const ALIASES: [(&str, &str); 3] = [
+    ("glibc.malloc.mmap_threshold", "MALLOC_MMAP_THRESHOLD_"),
+    ("glibc.malloc.trim_threshold", "MALLOC_TRIM_THRESHOLD_"),
+    ("glibc.malloc.top_pad", "MALLOC_TOP_PAD_"),
+];
+
 /// Tells a rank's C library what to do with what the program frees. What the user says to it comes behind, and wins.
 pub fn set_thresholds(environment: &mut Environment) {
     let thresholds = match asks_for(environment, KEEP) {
         true => KEEPS,
         false => SETTLED,
     };
-    put_first(environment, "GLIBC_TUNABLES", OsStr::new(thresholds), ":");
+    let is_free = |setting: &&str| {
+        let mut aliases = ALIASES.iter().filter(|(name, _)| setting.split('=').next() == Some(name));
+        aliases.all(|(_, alias)| !environment.contains_key(OsStr::new(alias)))
+    };
+    let thresholds: Vec<&str> = thresholds.split(':').filter(is_free).collect();
+    if !thresholds.is_empty() {
+        put_first(environment, "GLIBC_TUNABLES", OsStr::new(&thresholds.join(":")), ":");
+    }
 }
 
 /// Whether the setting has this value.
@@ -115,6 +129,14 @@ mod tests {
         assert_eq!(tunables("libc"), format!("{SETTLED}:a=b").as_str());
         assert_eq!(tunables(JEMALLOC), format!("{SETTLED}:a=b").as_str());
         assert_eq!(tunables(KEEP), format!("{KEEPS}:a=b").as_str());
+        let mut own = environment("libc");
+        own.insert("MALLOC_TRIM_THRESHOLD_".into(), "0".into());
+        set_thresholds(&mut own);
+        assert_eq!(own[OsStr::new("GLIBC_TUNABLES")], "glibc.malloc.mmap_threshold=33554432:a=b");
+        own.insert("MALLOC_MMAP_THRESHOLD_".into(), "65536".into());
+        own.remove(OsStr::new("GLIBC_TUNABLES"));
+        set_thresholds(&mut own);
+        assert!(!own.contains_key(OsStr::new("GLIBC_TUNABLES")));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::options::{Options, Report, Section, Streams, Variables};
 use super::topology::Topology;
 use super::{allocator, limits};
 use cohort_base::boot::Founder;
-use cohort_base::settings::{CHECK, ON_FAILURE, STATS, Settings, Stats, TRACE};
+use cohort_base::settings::{CHECK, MALLOC, ON_FAILURE, STATS, Settings, Stats, TRACE};
 use cohort_base::spawn::text;
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
@@ -62,6 +62,9 @@ pub struct Prepared {
     /// What programs that ranks spawn are prepared from.
     pub later: Later,
 }
+
+/// Settings that each program may have a value of.
+const OF_PROGRAMS: [&str; 2] = [MALLOC, "COHORT_STACKSIZE"];
 
 /// Where ranks run.
 #[derive(Debug)]
@@ -152,6 +155,8 @@ pub struct PreparedProgram {
     pub sanitizer: Option<&'static str>,
     /// The file with the `malloc` that it brings, if it would have another one.
     pub own_malloc: Option<PathBuf>,
+    /// What the kernel would give to whoever executes it, and its ranks do not get.
+    pub privileges: Option<&'static str>,
     /// Its working directory, if it is not the root's.
     pub directory: Option<File>,
     /// Its name for the system's task list.
@@ -169,6 +174,7 @@ impl PreparedProgram {
             fixed_address: false,
             sanitizer: None,
             own_malloc,
+            privileges: None,
             strings,
             executed: None,
             linker: None,
@@ -187,7 +193,9 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     check_valgrind(&options.variables)?;
     arch::check_pages()?;
     let own = own_folder()?;
-    let common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
+    let mut common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
+    let of_sections = options.sections.iter().map(|section| environment_for(section, options, &common, job));
+    common.extend(settings_of_programs(&of_sections.collect::<Vec<_>>(), &common)?);
     let mut stack_size = settings(&common)?.stack_size;
     let libraries = match options.start.no_mpi {
         true => None,
@@ -306,6 +314,7 @@ fn check_ranks(
     }
     if place.index == 0 {
         reasons.advise_of_malloc();
+        reasons.advise_of_privileges();
     }
     limits::check_task_count(ranks)?;
     Ok(isolated)
@@ -367,6 +376,27 @@ fn environment_for(section: &Section, options: &Options, common: &Environment, j
     environment.extend(section.environment.iter().cloned());
     allocator::set_thresholds(&mut environment);
     environment
+}
+
+/// Settings that all programs are given besides the common ones (`-env`): they are the node's, which has them once for
+/// all of its ranks, but for [`OF_PROGRAMS`].
+fn settings_of_programs(all: &[Environment], common: &Environment) -> Result<Environment, Refusal> {
+    let is_new = |(name, value): &(&OsString, &OsString)| {
+        let is_setting = name.as_bytes().starts_with(b"COHORT_") && !OF_PROGRAMS.contains(&&*name.to_string_lossy());
+        is_setting && common.get(*name) != Some(*value)
+    };
+    let mut given = Environment::new();
+    for (name, value) in all.iter().flatten().filter(is_new) {
+        if all.iter().any(|environment| environment.get(name) != Some(value)) {
+            let (name, value) = (name.display(), value.display());
+            return Err(Refusal::new(format!(
+                "{name}={value} is given to one program, and others have another value: ranks of a node have one \
+                 setting; -genv {name} {value} gives it to all"
+            )));
+        }
+        given.insert(name.clone(), value.clone());
+    }
+    Ok(given)
 }
 
 fn settings(environment: &Environment) -> Result<Settings, Refusal> {

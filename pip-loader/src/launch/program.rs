@@ -4,10 +4,10 @@ use super::python;
 use pip_ground::Refusal;
 use pip_load::elf::{self, LoadPlan};
 use pip_load::image;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// How many interpreters of interpreters are followed, as in the kernel.
@@ -59,6 +59,23 @@ impl Program {
         let begins = |start: &str| name.starts_with(start);
         name == "R" || INTERPRETERS.iter().any(|start| begins(start))
     }
+}
+
+/// What the kernel would give to the process that executes a file, and ranks do not get: their files are mapped.
+pub fn privileges(file: &Path) -> Option<&'static str> {
+    let facts = std::fs::metadata(file).ok()?;
+    let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    let has = |bits: u32| facts.mode() & bits == bits;
+    if has(0o4000) && facts.uid() != user {
+        return Some("its owner's user (set-user-ID)");
+    }
+    if has(0o2010) && facts.gid() != group {
+        return Some("its group (set-group-ID)");
+    }
+    let path = CString::new(file.as_os_str().as_bytes()).ok()?;
+    // SAFETY: two C strings; no room is given for the value, whose length is returned.
+    let length = unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
+    (length > 0 && user != 0).then_some("its capabilities")
 }
 
 /// Finds and reads the program called `name`.

@@ -83,6 +83,8 @@ impl Signals {
         for signal in &self.handled {
             others.remove(signal);
         }
+        // A file that may grow no more is an error of the call that writes to it, and not the end of the job.
+        others.remove(Signal::SIGXFSZ);
         sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&others), None)
             .map_err(|error| system("cannot unblock signals", error))
     }

@@ -94,6 +94,7 @@ impl Context<'_> {
             return Ok((PreparedProgram::wrapper(strings, directory, name, files.own_malloc), 0));
         }
         let entries = map_entries(&files.program, &files.linker, &files.dependencies);
+        let privileges = program::privileges(&files.program.file);
         let (strings, executed) = self.strings(section, environment, &files, starters)?;
         let prepared = PreparedProgram {
             ranks: 0,
@@ -103,6 +104,7 @@ impl Context<'_> {
             fixed_address: files.program.plan.fixed_address,
             sanitizer: files.dependencies.sanitizer,
             own_malloc: files.own_malloc,
+            privileges,
             strings,
             executed,
             debug: files.linker.exported_symbol("_r_debug"),

@@ -17,6 +17,8 @@ pub(super) struct Reasons<'a> {
     wrapper: Option<OsString>,
     /// A program that brings its `malloc`, which is no reason, and the file with that.
     own_malloc: Option<(&'a Path, PathBuf)>,
+    /// A program whose ranks do not get what the kernel would give them, which is no reason, and what that is.
+    privileges: Option<(&'a Path, &'static str)>,
 }
 
 impl<'a> Reasons<'a> {
@@ -30,6 +32,7 @@ impl<'a> Reasons<'a> {
         if let (Some(file), None) = (&program.own_malloc, &self.own_malloc) {
             self.own_malloc = Some((name, file.clone()));
         }
+        self.privileges = self.privileges.or(program.privileges.map(|what| (name, what)));
         if program.linker.is_none() && self.wrapper.is_none() {
             self.wrapper = Some(program.name.clone());
         }
@@ -58,6 +61,17 @@ impl<'a> Reasons<'a> {
     pub(super) fn advise_of_malloc(&self) {
         if let Some((program, file)) = &self.own_malloc {
             allocator::advise(program, file);
+        }
+    }
+
+    /// Says of the first program whose file gives rights to whoever executes it that its ranks do not have them.
+    pub(super) fn advise_of_privileges(&self) {
+        if let Some((program, what)) = self.privileges {
+            voice::advise(format_args!(
+                "{} does not get the rights of {what}: pip-exec loads it, and the kernel gives them to what it executes; \
+                 start pip-exec with the rights that the program needs",
+                program.display()
+            ));
         }
     }
 
