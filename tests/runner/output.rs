@@ -219,7 +219,8 @@ fn full_file() -> Outcome {
     ended.expect_text("some of what the program printed is lost").map(drop)
 }
 
-/// A setting for the one program of the job (`-env`) is the job's. The launcher's own files may not grow either, and no signal ends it for that.
+/// The launcher's own files may not grow either, and no signal ends it for that. A setting for the one program of the
+/// job (`-env`) is the job's.
 fn full_report() -> Outcome {
     let script = "ulimit -f 1; exec \"$0\" -n 2 -env COHORT_STATS \"html:$2\" \"$1\" many 1 >/dev/null";
     let shell = Program::new("sh").args(["-c", script]).arg(place::built_file("pip-exec")?).arg(program()?);

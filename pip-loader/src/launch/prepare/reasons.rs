@@ -68,8 +68,8 @@ impl<'a> Reasons<'a> {
     pub(super) fn advise_of_privileges(&self) {
         if let Some((program, what)) = self.privileges {
             voice::advise(format_args!(
-                "{} does not get the rights of {what}: pip-exec loads it, and the kernel gives them to what it executes; \
-                 start pip-exec with the rights that the program needs",
+                "{} does not get the rights of {what}: pip-exec loads it, and the kernel gives them to what it \
+                 executes; start pip-exec with the rights that the program needs",
                 program.display()
             ));
         }

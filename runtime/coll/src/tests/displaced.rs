@@ -9,8 +9,8 @@ use cohort_datatype::{Buffer, CountForm, hindexed_block};
 use std::vec;
 use std::vec::Vec;
 
-/// Members of so many nodes that blocks travel by doubling, two of them on the first: each one's own element lies behind
-/// all that it gets, and is named by a type with a displacement.
+/// Members of so many nodes that blocks travel by doubling, two of them on the first: each one's own element lies
+/// behind all that it gets, and is named by a type with a displacement.
 #[test]
 fn own_blocks_that_only_seem_to_be_there_are_gathered() {
     const SIZE: usize = 11;

@@ -265,8 +265,8 @@ fn graphs_of(edges: impl Iterator<Item = Edge>, wanted: Range<usize>) -> Vec<Dis
     graphs
 }
 
-/// How many parts of a site must be equal, when all members have said what they want, in how much detail they know their
-/// sites, and these.
+/// How many parts of a site must be equal, when all members have said what they want, in how much detail they know
+/// their sites, and these.
 fn level_of(wanted: SplitLevel, all: &[[i32; 6]]) -> Option<usize> {
     match wanted {
         SplitLevel::Nothing => None,
