@@ -6,11 +6,12 @@
 use cohort_base::boot::{Lifecycle, RankBoot, Rest};
 use cohort_base::picture::Fact;
 use cohort_manager::asked::{Question, Said, THREAD, serve};
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Its stack: it has little to do, and some libraries keep much thread-local data at its end.
 const STACK: usize = 512 << 10;
@@ -21,37 +22,62 @@ struct Record(*const RankBoot);
 // SAFETY: other threads look at its atomics only until then, and it does not change any more but in these then.
 unsafe impl Send for Record {}
 
-/// Answers at this end of a connection from now on.
-///
-/// # Safety
-/// All signals are blocked. The record stays, and what it leads to is there once the rank uses MPI, and stays.
-pub unsafe fn begin(stream: UnixStream, rank: *const RankBoot) {
-    let (ready, wait) = mpsc::channel();
-    let number = stream.as_raw_fd();
-    let record = Record(rank);
-    let body = move || {
-        let record = record;
-        let is_apart = keep_only(&stream);
-        // Who started this waits for it.
-        let _ = ready.send(());
-        if is_apart {
-            serve(&stream, |question| said(&record, question));
-        } else {
-            // The socket is the program's too, and closed there.
-            std::mem::forget(stream);
+/// What the program's table of descriptors has of the thread's socket.
+pub struct Asked {
+    number: c_int,
+    socket: Socket,
+    /// The thread has a table of its own.
+    is_apart: Arc<AtomicBool>,
+}
+
+impl Asked {
+    /// Closes the program's copy of the socket, if it is one that nobody needs.
+    pub fn close(self) {
+        if self.is_apart.load(Ordering::Acquire) && socket_at(self.number) == Some(self.socket) {
+            // SAFETY: nobody owns it: the thread has one of its own, under the same number in its table.
+            unsafe { libc::close(self.number) };
         }
-    };
-    let thread = std::thread::Builder::new().name(THREAD.to_owned()).stack_size(STACK);
-    if thread.spawn(body).is_ok() {
-        let _ = wait.recv();
-        // SAFETY: this table's copy, which nobody owns: the thread has one of its own, or has forgotten it.
-        unsafe { libc::close(number) };
     }
 }
 
-/// Makes a table of descriptors for the calling thread that holds nothing else.
-fn keep_only(stream: &UnixStream) -> bool {
-    let number = stream.as_raw_fd().cast_unsigned();
+/// What tells a socket from what else may come to have its number: device and inode.
+type Socket = (libc::dev_t, libc::ino_t);
+
+fn socket_at(number: c_int) -> Option<Socket> {
+    // SAFETY: all zero is a valid value, and the call fills it.
+    unsafe {
+        let mut facts: libc::stat = std::mem::zeroed();
+        (libc::fstat(number, &raw mut facts) == 0).then_some((facts.st_dev, facts.st_ino))
+    }
+}
+
+/// Answers at this end of a connection from now on. Does not wait for the thread, which may begin late: where a program
+/// opens MPI with `dlopen`, no thread gets its thread-local data before that has returned.
+///
+/// # Safety
+/// All signals are blocked. The record stays, and what it leads to is there once the rank uses MPI, and stays.
+pub unsafe fn begin(stream: UnixStream, rank: *const RankBoot) -> Option<Asked> {
+    let number = stream.as_raw_fd();
+    let socket = socket_at(number)?;
+    let is_apart = Arc::new(AtomicBool::new(false));
+    let (record, tells) = (Record(rank), is_apart.clone());
+    // What is closed, or not, is the program's.
+    let stream = ManuallyDrop::new(stream);
+    let body = move || {
+        let record = record;
+        // The program may have closed it meanwhile, and opened something else.
+        if keep_only(number) && socket_at(number) == Some(socket) {
+            tells.store(true, Ordering::Release);
+            serve(&stream, |question| said(&record, question));
+        }
+    };
+    let thread = std::thread::Builder::new().name(THREAD.to_owned()).stack_size(STACK);
+    thread.spawn(body).ok().map(|_| Asked { number, socket, is_apart })
+}
+
+/// Makes a table of descriptors for the calling thread that holds nothing but this one.
+fn keep_only(number: c_int) -> bool {
+    let number = number.cast_unsigned();
     let unshare = libc::CLOSE_RANGE_UNSHARE;
     // SAFETY: nothing that owns one of them is used or dropped on this thread.
     unsafe {

@@ -9,6 +9,7 @@ mod found;
 mod guardian;
 mod last;
 
+use asked::Asked;
 use cohort_alloc::SharedHeap;
 use cohort_base::boot::{DESCENDANT, Lifecycle, NodeBoot, RankBoot};
 use cohort_manager::network::{Network, NetworkSettings};
@@ -43,6 +44,8 @@ struct AtExit {
     network: Network,
     rank: &'static RankBoot,
     guardian: Option<Guardian>,
+    /// What the program has of the thread that is asked.
+    asked: Option<Asked>,
     /// Whether the manager knows that this rank needs nobody any more.
     has_left: bool,
 }
@@ -63,12 +66,9 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     let threads = last::threads();
     // SAFETY: the caller's contract.
     let mut result = join(unsafe { &mut *node }, unsafe { &mut *rank });
-    if let Ok(Some(joined)) = &mut result
-        && let Some(stream) = joined.manager.be_asked()
-    {
-        // SAFETY: they are blocked. The record is never moved or freed, and who uses MPI has opened its node.
-        unsafe { asked::begin(stream, rank) };
-    }
+    let stream = result.as_mut().ok().and_then(|joined| joined.as_mut()?.manager.be_asked());
+    // SAFETY: they are blocked. The record is never moved or freed, and who uses MPI has opened its node.
+    let asked = stream.and_then(|stream| unsafe { asked::begin(stream, rank) });
     restore_signals(&mask);
     let Joined { manager, network, guardian } = match result {
         Ok(None) => return 0,
@@ -81,7 +81,8 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     // SAFETY: the record is never moved or freed, and from now on it changes in its atomics only.
     let rank = unsafe { &*rank };
     if let Ok(mut registered) = AT_EXIT.lock() {
-        *registered = Some(AtExit { process: std::process::id(), manager, network, rank, guardian, has_left: false });
+        *registered =
+            Some(AtExit { process: std::process::id(), manager, network, rank, guardian, asked, has_left: false });
     }
     // SAFETY: a plain function of a library that is never unloaded. Should it not be registered, the
     // manager takes the program's end for a failure.
@@ -197,6 +198,9 @@ extern "C" fn tell_begun() {
         && registered.process == std::process::id()
     {
         registered.manager.begin();
+        if let Some(asked) = registered.asked.take() {
+            asked.close();
+        }
     }
 }
 
