@@ -331,14 +331,15 @@ impl Agreement {
         Self { node, told, check, messages: Vec::new() }
     }
 
-    /// Begins to learn the largest of what the members of a group say, for each of two words. Collective.
+    /// Begins to learn what this makes of all that the members of a group say, for each of two words, such as the
+    /// largest. Collective.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
-    pub(crate) fn by_vote(group: &coll::Group<'_>, mine: [u32; 2]) -> Outcome<Self> {
+    pub(crate) fn by_vote(group: &coll::Group<'_>, mine: [u32; 2], op: PredefinedOp) -> Outcome<Self> {
         let mut agreement = Self::new(group.rank().forever().node(), mine, 0);
         // SAFETY: the words live until the message is complete.
-        let request = unsafe { coll::start(group, &agreement.vote()) }?;
+        let request = unsafe { coll::start(group, &agreement.vote(op)) }?;
         agreement.messages.push(request);
         Ok(agreement)
     }
@@ -347,23 +348,22 @@ impl Agreement {
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
-    pub(crate) fn by_vote_of_others(inter: &Intergroup<'_>, mine: [u32; 2]) -> Outcome<Self> {
+    pub(crate) fn by_vote_of_others(inter: &Intergroup<'_>, mine: [u32; 2], op: PredefinedOp) -> Outcome<Self> {
         let mut agreement = Self::new(inter.local.rank().forever().node(), mine, 0);
         // SAFETY: as above.
-        let request = unsafe { coll::start_between(inter, &agreement.vote()) }?;
+        let request = unsafe { coll::start_between(inter, &agreement.vote(op)) }?;
         agreement.messages.push(request);
         Ok(agreement)
     }
 
     /// The reduction of a vote, from the last two words into the first.
-    fn vote(&self) -> coll::Call<'static> {
+    fn vote(&self, op: PredefinedOp) -> coll::Call<'static> {
         let words = self.told.as_ptr().cast::<u32>();
         let input = words.wrapping_add(2).cast_const().cast();
-        let op = Op::Predefined(PredefinedOp::Max);
         // SAFETY: the box of this agreement, which stays until its messages are complete.
         let reduction = unsafe {
             let result = Buffer::new(words.cast(), 2, &types::MPI_INT32_T);
-            Reduction::new(Some(input), result, op)
+            Reduction::new(Some(input), result, Op::Predefined(op))
         };
         coll::Call::Allreduce { reduction }
     }

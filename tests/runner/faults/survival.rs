@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("faults/jobs whose ranks cannot survive each other are refused".into(), refusals),
         trial("faults/other launchers' names for going on".into(), names),
         trial("faults/ranks end with a failed one unless they are to go on".into(), by_default),
+        trial("faults/ranks with an address space each agree where none survives another".into(), isolated),
         trial("faults/mpi4py goes on after a failure".into(), python),
         trial("faults/mpi4py spawns others in place of the dead".into(), refilled),
     ]
@@ -49,6 +50,16 @@ fn names() -> Outcome {
 fn by_default() -> Outcome {
     for arguments in [&[][..], &["--on-failure", "end"]] {
         run(arguments)?.run()?.expect_code(137)?;
+    }
+    Ok(())
+}
+
+/// They are nodes to each other, and no launcher decides for them.
+fn isolated() -> Outcome {
+    let program = programs::compile_as("agreers", &programs::source("agree_together.c"), Abi::Mpi5, &[])?;
+    for ranks in ["2", "4"] {
+        let run = Program::new(place::built_file("pip-exec")?).args(["--isolate", "-n", ranks]).arg(&program);
+        run.seconds(30).run()?.expect_code(0)?.expect_text("passed")?;
     }
     Ok(())
 }

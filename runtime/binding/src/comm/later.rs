@@ -43,8 +43,7 @@ impl Work for Word {
     }
 
     fn finish(&self) -> Outcome<()> {
-        let agreed = self.agreeing.end();
-        self.agreeing.has_all(&agreed)?;
+        let agreed = self.agreeing.end()?;
         // SAFETY: the program keeps the result's place until the request is complete.
         unsafe { self.flag.write(agreed.flag()) };
         self.agreeing.were_acknowledged(&agreed)

@@ -14,20 +14,27 @@
 //! launcher tells the first node's launcher what they have said. That one decides when all nodes have told it that have
 //! living members, and tells all; failures have the same order at all nodes, since they come from it too. So ranks may
 //! die at any moment, as no rank carries anything to another node.
+//!
+//! Where ranks do not survive each other no launcher decides, and nobody can be dead: there the members of several
+//! nodes agree by a nonblocking reduction.
 
 use super::Comm;
+use crate::rendezvous::Agreement;
 use crate::{Error, Outcome};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::boot::Agreement;
+use cohort_base::boot;
 use cohort_base::heir::HeirLock;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer};
+use cohort_engine::datatype::op::PredefinedOp;
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::{Node, Rank};
+use core::cell::RefCell;
 use core::ptr::null_mut;
 
 /// Marks a word as said.
@@ -77,8 +84,7 @@ pub(super) struct Decision {
 impl Council {
     fn new(node: &Node, members: Vec<Peer>) -> Self {
         let seats = members.iter().map(|_| Seat::default()).collect();
-        let is_far = |peer: &Peer| node.local(*peer).is_none() && !node.is_foreign(*peer);
-        let is_wide = members.iter().any(is_far);
+        let is_wide = is_wide(node, &members);
         Self { members, seats, is_wide, is_told: AtomicU32::new(0), decision: AtomicPtr::new(null_mut()) }
     }
 
@@ -168,12 +174,27 @@ impl Drop for Council {
     }
 }
 
+/// Whether some of these members live on other nodes of the job.
+fn is_wide(node: &Node, members: &[Peer]) -> bool {
+    let is_far = |peer: &Peer| node.local(*peer).is_none() && !node.is_foreign(*peer);
+    members.iter().any(is_far)
+}
+
 /// An agreement of a communicator's members that this one has begun.
 pub struct Agreeing {
-    council: Arc<Council>,
-    key: Key,
-    place: usize,
+    way: Way,
     rank: &'static Rank,
+}
+
+/// How members agree.
+enum Way {
+    Council {
+        council: Arc<Council>,
+        key: Key,
+        place: usize,
+    },
+    /// By reductions of what the own group and the other group of an intercommunicator say, until they are over.
+    Vote(RefCell<Vec<Agreement>>),
 }
 
 impl core::fmt::Debug for Agreeing {
@@ -190,20 +211,9 @@ impl Agreeing {
     /// Whether the members have agreed, or can.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.council.is_ready(self.rank.node())
-    }
-
-    /// Refuses what was agreed on where processes of other jobs that have not failed should have had a say: only
-    /// members of one job can agree. The same at all members of the job.
-    ///
-    /// # Errors
-    /// `MPI_ERR_UNSUPPORTED_OPERATION`
-    pub fn has_all(&self, Agreed(decision): &Agreed) -> Outcome<()> {
-        let node = self.rank.node();
-        let has_failed = |peer: &Peer| node.failure_of(*peer).is_some_and(|number| number < decision.failures);
-        match self.council.members.iter().all(|peer| !node.is_foreign(*peer) || has_failed(peer)) {
-            true => Ok(()),
-            false => Err(between_jobs()),
+        match &self.way {
+            Way::Council { council, .. } => council.is_ready(self.rank.node()),
+            Way::Vote(ballots) => ballots.borrow().iter().all(Agreement::is_complete),
         }
     }
 
@@ -212,23 +222,50 @@ impl Agreeing {
     /// # Errors
     /// `MPIX_ERR_PROC_FAILED`, the same at all.
     pub fn were_acknowledged(&self, Agreed(decision): &Agreed) -> Outcome<()> {
+        let Way::Council { council, .. } = &self.way else {
+            return Ok(());
+        };
         let node = self.rank.node();
         let is_new = |number: &u32| (decision.acknowledged..decision.failures).contains(number);
-        let new = self.council.members.iter().filter_map(|&peer| Some((node.failure_of(peer).filter(is_new)?, peer)));
+        let new = council.members.iter().filter_map(|&peer| Some((node.failure_of(peer).filter(is_new)?, peer)));
         new.min().map_or(Ok(()), |(_, first)| Err(has_failed(node, first)))
     }
 
-    /// What the members of a council that is complete have agreed on. Once.
-    pub fn end(&self) -> Agreed {
+    /// What the members have agreed on, when they have. Once.
+    ///
+    /// # Errors
+    /// `MPI_ERR_UNSUPPORTED_OPERATION` where processes of other jobs that have not failed should have had a say: only
+    /// members of one job can agree. The same at all members of the job. Of a reduction.
+    pub fn end(&self) -> Outcome<Agreed> {
         let node = self.rank.node();
-        let decision = self.council.decide(node);
-        self.council.seats[self.place].has_left.store(1, Ordering::Relaxed);
+        let (council, key, place) = match &self.way {
+            Way::Council { council, key, place } => (council, key, *place),
+            Way::Vote(ballots) => return self.counted(ballots.take()),
+        };
+        let decision = council.decide(node);
+        council.seats[place].has_left.store(1, Ordering::Relaxed);
         COUNCILS.with(|councils| {
-            if self.council.is_over(node) {
-                let _ = councils.remove(&self.key);
+            if council.is_over(node) {
+                let _ = councils.remove(key);
             }
         });
-        Agreed(decision)
+        let has_failed = |peer: &Peer| node.failure_of(*peer).is_some_and(|number| number < decision.failures);
+        match council.members.iter().all(|peer| !node.is_foreign(*peer) || has_failed(peer)) {
+            true => Ok(Agreed(decision)),
+            false => Err(between_jobs()),
+        }
+    }
+
+    /// What all have said in these reductions, which are over.
+    fn counted(&self, ballots: Vec<Agreement>) -> Outcome<Agreed> {
+        let claim = &mut self.rank.enter();
+        let (mut word, mut came) = (u32::MAX, Ok(()));
+        for ballot in ballots {
+            came = came.and(ballot.came());
+            word &= ballot.words()[0];
+            ballot.release(claim);
+        }
+        came.map(|()| Agreed(Decision { word, failures: 0, acknowledged: 0, numbers: [0; 3] }))
     }
 }
 
@@ -241,16 +278,44 @@ impl Agreed {
 }
 
 impl Comm {
-    /// Begins to agree on a word. Collective over the survivors of the job; see [`Agreeing::has_all`].
+    /// Its members in an order that is the same at all of them, if they can agree.
+    fn councillors(&self) -> Outcome<Vec<Peer>> {
+        let node = self.rank.node();
+        let members = self.everyone();
+        match node.boot().nodes > 1 && members.iter().any(|&peer| node.is_foreign(peer)) {
+            true => Err(between_jobs()),
+            false => Ok(members),
+        }
+    }
+
+    /// Whether members of several nodes agree without a launcher, as nobody can be dead.
+    pub(super) fn can_vote(&self) -> Outcome<bool> {
+        let node = self.rank.node();
+        Ok(!node.survives() && is_wide(node, &self.councillors()?))
+    }
+
+    /// Begins to agree on a word where nobody can be dead.
+    fn vote(&self, word: i32) -> Outcome<Agreeing> {
+        let (mine, op) = ([word.cast_unsigned(), 0], PredefinedOp::BitAnd);
+        let ballots = match self.inter() {
+            Some(inter) => {
+                vec![Agreement::by_vote(&inter.local, mine, op)?, Agreement::by_vote_of_others(&inter, mine, op)?]
+            }
+            None => vec![Agreement::by_vote(&self.collective(), mine, op)?],
+        };
+        Ok(Agreeing { way: Way::Vote(RefCell::new(ballots)), rank: self.rank })
+    }
+
+    /// Begins to agree on a word. Collective over the survivors of the job; see [`Agreeing::end`].
     ///
     /// # Errors
     /// `MPI_ERR_UNSUPPORTED_OPERATION` in a job of several nodes with members of other jobs.
     pub fn agree(&self, word: i32) -> Outcome<Agreeing> {
-        let node = self.rank.node();
-        let members = self.everyone();
-        if node.boot().nodes > 1 && members.iter().any(|&peer| node.is_foreign(peer)) {
-            return Err(between_jobs());
+        if self.can_vote()? {
+            return self.vote(word);
         }
+        let node = self.rank.node();
+        let members = self.councillors()?;
         // Relaxed: one thread of the member at a time is here, as MPI demands.
         let number = self.agreements.fetch_add(1, Ordering::Relaxed);
         let key = (core::ptr::from_ref(node).addr(), self.context(), number);
@@ -269,18 +334,17 @@ impl Comm {
                 node.rank(member).wake();
             });
         }
-        Ok(Agreeing { council, key, place, rank: self.rank })
+        Ok(Agreeing { way: Way::Council { council, key, place }, rank: self.rank })
     }
 
     /// Waits for what the members agree on.
     ///
     /// # Errors
-    /// As [`Comm::agree`], and [`Agreeing::has_all`].
+    /// As [`Comm::agree`], and [`Agreeing::end`].
     pub fn agreed(&self, word: i32) -> Outcome<(Agreeing, Agreed)> {
         let agreeing = self.agree(word)?;
         until(self.owner(), WaitKind::Collective, || agreeing.is_complete());
-        let agreed = agreeing.end();
-        agreeing.has_all(&agreed)?;
+        let agreed = agreeing.end()?;
         Ok((agreeing, agreed))
     }
 }
@@ -299,7 +363,7 @@ fn between_jobs() -> Error {
 
 /// Gives what the members of this node say in each agreement with others of which all have spoken, once each. By the
 /// launcher.
-pub fn told(node: &'static Node, mut take: impl FnMut(&Agreement)) {
+pub fn told(node: &'static Node, mut take: impl FnMut(&boot::Agreement)) {
     let id = core::ptr::from_ref(node).addr();
     let mut found = Vec::new();
     COUNCILS.with(|councils| {
@@ -315,7 +379,7 @@ pub fn told(node: &'static Node, mut take: impl FnMut(&Agreement)) {
         }
         let Decision { word, acknowledged, failures, numbers } = council.said(node);
         let members: Vec<u32> = council.members.iter().map(|&peer| node.world_rank(peer)).collect();
-        take(&Agreement {
+        take(&boot::Agreement {
             context,
             number,
             word,
@@ -329,12 +393,12 @@ pub fn told(node: &'static Node, mut take: impl FnMut(&Agreement)) {
 }
 
 /// The launchers have come to a decision.
-pub fn decided(node: &'static Node, what: &Agreement) {
+pub fn decided(node: &'static Node, what: &boot::Agreement) {
     let key = (core::ptr::from_ref(node).addr(), what.context, what.number);
     let Some(council) = COUNCILS.with(|councils| councils.get(&key).cloned()) else {
         return;
     };
-    let Agreement { word, acknowledged, failures, numbers, .. } = *what;
+    let boot::Agreement { word, acknowledged, failures, numbers, .. } = *what;
     council.settle(Decision { word, failures, acknowledged: acknowledged.min(failures), numbers });
     council.here(node).for_each(|(member, _)| {
         node.rank(member).wake();

@@ -12,6 +12,7 @@ use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, Roster};
+use cohort_engine::datatype::op::PredefinedOp;
 use cohort_engine::{Claim, Node, Rank};
 use core::sync::atomic::Ordering;
 
@@ -36,15 +37,7 @@ impl Comm {
     pub fn duplicate_at_once(&self, handle: u32, room: Room) -> Outcome<(Self, Numbering)> {
         let attributes = self.attributes.copied(handle);
         let said = said(attributes.is_err(), room);
-        let numbering = match self.inter() {
-            Some(inter) => self.number_between(&inter, said)?,
-            None => {
-                let number = if self.me == 0 { self.draw() } else { Some(0) };
-                let said = number.map_or(SHORT, |_| said);
-                let vote = [number.unwrap_or(0), said.cast_unsigned()];
-                Numbering::Within(Agreement::by_vote(&self.collective(), vote)?)
-            }
-        };
+        let numbering = self.numbering(said)?;
         let failure = match attributes {
             Ok(attributes) if said == 0 => {
                 let mut copy = self.alike(self.number(), self.local_number());
@@ -58,16 +51,33 @@ impl Comm {
         Err(failure)
     }
 
+    /// The same without attributes and topology, as [`Comm::shrink`] makes it where no member can have failed.
+    pub(super) fn begin_again(&self) -> Outcome<(Self, Numbering)> {
+        let numbering = self.numbering(said(false, Room::There))?;
+        Ok((Self { topology: None, ..self.alike(self.number(), self.local_number()) }, numbering))
+    }
+
+    /// Begins to agree on the numbers of a nonblocking duplicate.
+    fn numbering(&self, said: i32) -> Outcome<Numbering> {
+        if let Some(inter) = self.inter() {
+            return self.number_between(&inter, said);
+        }
+        let number = if self.me == 0 { self.draw() } else { Some(0) };
+        let said = number.map_or(SHORT, |_| said);
+        let vote = [number.unwrap_or(0), said.cast_unsigned()];
+        Ok(Numbering::Within(Agreement::by_vote(&self.collective(), vote, PredefinedOp::Max)?))
+    }
+
     /// Begins to agree on the numbers of a nonblocking duplicate of an intercommunicator.
     fn number_between(&self, inter: &Intergroup<'_>, said: i32) -> Outcome<Numbering> {
         let begin =
             |parent, members: &Group| rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members.members());
         let everyone = self.group.union(self.rank.peer(), &self.peers);
-        let vote = [0, said.cast_unsigned()];
+        let (vote, op) = ([0, said.cast_unsigned()], PredefinedOp::Max);
         Ok(Numbering::Between {
             number: begin(self.number(), &everyone)?,
             local: begin(self.local_number(), &self.group)?,
-            votes: [Agreement::by_vote(&inter.local, vote)?, Agreement::by_vote_of_others(inter, vote)?],
+            votes: [Agreement::by_vote(&inter.local, vote, op)?, Agreement::by_vote_of_others(inter, vote, op)?],
         })
     }
 

@@ -1,17 +1,19 @@
 //! Going on after a failure: revoked communicators, who has failed, and communicators of the survivors.
 
-use super::Comm;
 use super::council::{Agreed, Agreeing, has_failed};
+use super::{Comm, Numbering};
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::rendezvous::exhausted;
 use crate::{Error, Outcome};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_engine::Rank;
 use cohort_engine::coll::{self, Roster};
+use core::cell::RefCell;
 
 impl Comm {
     /// Everybody, in an order that is the same at all members.
@@ -114,8 +116,12 @@ impl Comm {
     /// # Errors
     /// As [`Comm::agree`].
     pub fn shrink(&self) -> Outcome<Shrinking> {
+        let way = match self.can_vote()? {
+            true => Way::Copy(RefCell::new(Some(Box::new(self.begin_again()?)))),
+            false => Way::Council(self.agree(-1)?),
+        };
         Ok(Shrinking {
-            agreeing: self.agree(-1)?,
+            way,
             rank: self.rank,
             group: self.group.clone(),
             peers: self.is_inter.then(|| self.peers.clone()),
@@ -140,12 +146,20 @@ impl Comm {
 
 /// A communicator of survivors that is being made. It needs that of all no more.
 pub struct Shrinking {
-    agreeing: Agreeing,
+    way: Way,
     rank: &'static Rank,
     group: Group,
     /// The other group of an intercommunicator.
     peers: Option<Group>,
     errhandler: Errhandler,
+}
+
+/// How it is made.
+enum Way {
+    /// The members agree on who is left.
+    Council(Agreeing),
+    /// Nobody can be dead: it has all members, once it has its numbers.
+    Copy(RefCell<Option<Box<(Comm, Numbering)>>>),
 }
 
 impl core::fmt::Debug for Shrinking {
@@ -158,18 +172,25 @@ impl Shrinking {
     /// Whether the members have agreed, or can.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.agreeing.is_complete()
+        match &self.way {
+            Way::Council(agreeing) => agreeing.is_complete(),
+            Way::Copy(copy) => copy.borrow().as_ref().is_none_or(|copy| copy.1.is_complete()),
+        }
     }
 
     /// The communicator of those who have not failed, as the members have agreed. Once, when it is complete.
     ///
     /// # Errors
-    /// As [`Agreeing::has_all`]; `MPI_ERR_OTHER` when no number is left, `MPIX_ERR_PROC_FAILED` when a group has nobody
+    /// As [`Agreeing::end`]; `MPI_ERR_OTHER` when no number is left, `MPIX_ERR_PROC_FAILED` when a group has nobody
     /// left.
     pub fn end(&self) -> Outcome<Comm> {
-        let agreed = self.agreeing.end();
-        self.agreeing.has_all(&agreed)?;
-        let Agreed(decision) = agreed;
+        let Agreed(decision) = match &self.way {
+            Way::Council(agreeing) => agreeing.end()?,
+            Way::Copy(copy) => {
+                let (copy, numbering) = *copy.take().ok_or(neutral::ERR_INTERN)?;
+                return self.numbered(copy, numbering);
+            }
+        };
         let node = self.rank.node();
         if decision.numbers.contains(&0) {
             return Err(exhausted(node));
@@ -192,5 +213,18 @@ impl Shrinking {
         let local = if is_first { first } else { second };
         let remote = Group::of_others(Roster::new(remote)).with_session(session);
         Ok(Comm::between(Comm::new(self.rank, local, own, errhandler), number, remote))
+    }
+
+    /// This copy of the communicator with its numbers, which are there.
+    fn numbered(&self, copy: Comm, numbering: Numbering) -> Outcome<Comm> {
+        let settled = numbering.settle(&copy);
+        numbering.release(&mut self.rank.enter());
+        match settled {
+            Ok(()) => Ok(copy),
+            Err(error) => {
+                copy.release();
+                Err(error)
+            }
+        }
     }
 }
