@@ -121,10 +121,7 @@ impl Job<'_> {
         }
         let word = self.spawner.node.ranks()[rank].abort.load(Ordering::Acquire);
         if let Some(code) = RankBoot::decode_departure(word) {
-            if self.ends.departed == 0 {
-                self.ends.departed = exit_status(code);
-            }
-            return;
+            return self.note_departure(rank, exit_status(code));
         }
         let who = format!("{} (pid {pid})", self.name_of(rank));
         match end {
@@ -164,6 +161,16 @@ impl Job<'_> {
                     self.begin_shutdown(128 + signal);
                 }
             }
+        }
+    }
+
+    /// A rank has ended by `MPI_ERRORS_ABORT`, which has said why. Others go on.
+    fn note_departure(&mut self, rank: usize, status: i32) {
+        if self.ends.departed == 0 {
+            self.ends.departed = status;
+        }
+        if self.survives {
+            self.lose_rank(rank);
         }
     }
 
