@@ -2,6 +2,7 @@
 
 use crate::arguments::{Call, Outcome};
 use crate::context::{Listener, Site, comm_name, handle_error};
+use crate::p2p::Whose;
 use crate::process::Process;
 use cohort_abi::parameters::{InOut, Out, Text};
 use cohort_abi::{Abi, Handle, neutral};
@@ -117,8 +118,8 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     call.objects().comm(own)?.attributes.delete_all(own)?;
     let world = neutral::handle::COMM_WORLD;
     call.objects().comm(world)?.attributes.delete_all(world)?;
-    crate::p2p::flush_buffers(call)?;
     let leaving = process.lifetime.begin_to_leave();
+    crate::p2p::flush_buffers(call, if leaving.is_last { Whose::Everybody } else { Whose::NO_SESSION });
     // Files of sessions go on, as their ports do.
     if leaving.is_last {
         call.objects().end_operations();

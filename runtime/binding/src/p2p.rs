@@ -31,8 +31,8 @@ mod sendrecv;
 
 pub use blocking::{bsend, recv, rsend, send, ssend};
 pub use buffered::{
-    attach, comm_attach, comm_detach, comm_flush, comm_iflush, detach, flush, flush_buffers, forget_buffer, iflush,
-    session_attach, session_detach, session_flush, session_iflush,
+    Whose, attach, comm_attach, comm_detach, comm_flush, comm_iflush, detach, flush, flush_buffers, forget_buffer,
+    iflush, session_attach, session_detach, session_flush, session_iflush,
 };
 pub use message::{FROM_NOBODY, Incoming, Outgoing, source, wanted_tag};
 pub use nonblocking::{ibsend, irecv, irsend, isend, issend};

@@ -5,6 +5,7 @@ use crate::comm::intercomm;
 use crate::context::{Listener, Site, handle_error};
 use crate::environment::provided_level;
 use crate::errhandler::{self, Function};
+use crate::p2p::Whose;
 use crate::progress::take_hints;
 use crate::text::give_text;
 use crate::{group, info};
@@ -80,8 +81,8 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>, session: InOut<'_, A::Session>) -> O
     let session = call.inout(session, "session")?;
     let handle = session.get().neutral();
     call.objects().session(handle)?;
-    crate::p2p::flush_buffers(call)?;
     let leaving = process.lifetime.begin_to_leave();
+    crate::p2p::flush_buffers(call, if leaving.is_last { Whose::Everybody } else { Whose::Session(handle) });
     // Files of other sessions and of the world go on.
     if leaving.is_last {
         call.objects().end_operations();

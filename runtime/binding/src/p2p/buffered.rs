@@ -7,7 +7,7 @@
 
 use super::message::Outgoing;
 use crate::arguments::{Call, Outcome, engine_error};
-use crate::process::buffers::{BufferPool, Departure, Owners, PROCESS, forget_departure};
+use crate::process::buffers::{BufferPool, Buffered, Departure, Owners, PROCESS, forget_departure};
 use crate::process::pending::Pending;
 use crate::process::requests::{RequestKind, Rest};
 use crate::request::publish_kind;
@@ -46,7 +46,8 @@ pub fn post_buffered(pending: &Pending, claim: &mut Claim<'_>, owners: Owners, m
     if request.is_complete() {
         request.release(claim);
     } else {
-        pool.sends.push((Arc::new(request), bytes));
+        let departure = Arc::new(request);
+        pool.sends.push(Buffered { departure, bytes, session: owners.session });
     }
     Ok(())
 }
@@ -59,12 +60,17 @@ fn departures<A: Abi>(call: &Call<'_, A>, owner: u32) -> Outcome<Vec<Departure>>
     };
     pool.used(claim);
     let sends = pool.sends.iter();
-    Ok(sends.map(|(departure, _)| departure.clone()).collect())
+    Ok(sends.map(|send| send.departure.clone()).collect())
 }
 
 /// Waits until all messages of a buffer have left.
 fn drain<A: Abi>(call: &Call<'_, A>, owner: u32) -> Outcome<()> {
-    let sends = departures(call, owner)?;
+    await_all(call, departures(call, owner)?);
+    Ok(())
+}
+
+/// Waits until all of these have left.
+fn await_all<A: Abi>(call: &Call<'_, A>, sends: Vec<Departure>) {
     let all_left = || sends.iter().all(|departure| departure.is_complete());
     if !all_left() {
         until(call.owner(), WaitKind::Request, all_left);
@@ -73,20 +79,31 @@ fn drain<A: Abi>(call: &Call<'_, A>, owner: u32) -> Outcome<()> {
     for departure in sends {
         forget_departure(departure, claim);
     }
-    Ok(())
 }
 
-/// Waits until all messages of all buffers have left, as `MPI_Finalize` must.
-///
-/// # Errors
-/// None; the type is that of the other steps of `MPI_Finalize`.
-pub fn flush_buffers<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
-    let owners: Vec<u32> = {
+/// Whose buffered messages are to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// All: the process ends its last use of MPI.
+    Everybody,
+    /// Those of communicators of the session with this neutral handle, or of none: what else the process uses goes on.
+    Session(u32),
+}
+
+impl Whose {
+    /// Those of communicators without a session.
+    pub const NO_SESSION: Self = Self::Session(PROCESS);
+}
+
+/// Waits until messages of all buffers have left, as the end of a use of MPI must.
+pub fn flush_buffers<A: Abi>(call: &Call<'_, A>, whose: Whose) {
+    let sends = {
         let claim = &mut call.rank().enter();
-        let pools = &call.pending().buffers(claim).0;
-        pools.iter().map(|pool| pool.owner).collect()
+        let sends = call.pending().buffers(claim).0.iter().flat_map(|pool| &pool.sends);
+        let sends = sends.filter(|send| whose == Whose::Everybody || whose == Whose::Session(send.session));
+        sends.map(|send| send.departure.clone()).collect()
     };
-    owners.into_iter().try_for_each(|owner| drain(call, owner))
+    await_all(call, sends);
 }
 
 /// Detaches the buffer of an object that ends, if it has one, after all its messages have left.

@@ -16,7 +16,7 @@ pub struct Owners {
     /// Neutral handle of the communicator.
     comm: u32,
     /// Neutral handle of the session, or [`PROCESS`].
-    session: u32,
+    pub session: u32,
 }
 
 impl Owners {
@@ -36,6 +36,17 @@ pub fn forget_departure(departure: Departure, claim: &mut Claim<'_>) {
     }
 }
 
+/// A message in a buffer.
+#[derive(Clone, Debug)]
+pub struct Buffered {
+    /// Until it has left.
+    pub departure: Departure,
+    /// What it takes.
+    pub bytes: u64,
+    /// Neutral handle of the session whose end waits for it, or [`PROCESS`].
+    pub session: u32,
+}
+
 /// One attached buffer.
 #[derive(Debug)]
 pub struct BufferPool {
@@ -45,8 +56,8 @@ pub struct BufferPool {
     pub address: *mut c_void,
     /// Bytes; `None` is `MPI_BUFFER_AUTOMATIC`.
     pub size: Option<u64>,
-    /// Messages that have not left, and their bytes.
-    pub sends: Vec<(Departure, u64)>,
+    /// Messages that have not left.
+    pub sends: Vec<Buffered>,
 }
 
 /// The attached buffers of one rank; touched only under its claim.
@@ -70,8 +81,8 @@ impl BufferPools {
 impl BufferPool {
     /// Forgets messages that have left, and says how many bytes the others take.
     pub fn used(&mut self, claim: &mut Claim<'_>) -> u64 {
-        let left = self.sends.extract_if(.., |(departure, _)| departure.is_complete());
-        left.for_each(|(departure, _)| forget_departure(departure, claim));
-        self.sends.iter().map(|(_, bytes)| bytes).sum()
+        let left = self.sends.extract_if(.., |send| send.departure.is_complete());
+        left.for_each(|send| forget_departure(send.departure, claim));
+        self.sends.iter().map(|send| send.bytes).sum()
     }
 }
