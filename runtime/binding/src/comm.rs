@@ -1,6 +1,7 @@
 //! Communicators (MPI-4.1 section 7.4).
 
 use crate::arguments::{Call, Comm, Outcome, engine_error, only_intra, output};
+use crate::context::Listener;
 use crate::group;
 use crate::progress::take_hints;
 use crate::request::has_room;
@@ -258,6 +259,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()>
 /// each other it is freed also if members have failed, which the error says.
 pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()> {
     let mut failure = Ok(());
+    let mut handler = None;
     discard(call, comm, |object| {
         let met = match object.inter() {
             Some(inter) => inter.barrier(),
@@ -265,12 +267,19 @@ pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outco
         };
         let met = met.map_err(engine_error);
         match object.rank().node().survives() {
-            true => failure = met,
+            true => {
+                handler = Some(object.errhandler.lock().clone());
+                failure = met;
+            }
             false => met?,
         }
         Ok(())
     })?;
-    failure
+    // The communicator is gone, but its error handler hears of that.
+    match handler {
+        Some(handler) => call.heard_by("MPI_Comm_disconnect", (Listener::Comm(COMM_NULL), &handler), failure),
+        None => failure,
+    }
 }
 
 /// `MPI_Comm_set_name`.
