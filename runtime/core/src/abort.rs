@@ -56,10 +56,12 @@ fn abort_job(rank: &Rank, code: i32, text: &str) -> ! {
 /// the middle, as in `MPI_Abort`. Between nodes, and when nobody would be left, the whole job ends.
 pub fn abort_members(rank: &Rank, members: &[Peer], code: i32, text: &str, farewell: Farewell) -> ! {
     let node = rank.node();
-    if node.boot().nodes > 1 || members.len() >= node.size() as usize {
+    // Members may be of other jobs, too.
+    let here = || members.iter().filter_map(|&peer| node.local(peer));
+    if node.boot().nodes > 1 || here().count() >= node.size() as usize {
         abort_job(rank, code, text);
     }
-    leave_together(rank, members.iter().filter_map(|&peer| node.local(peer)), (code, text), farewell)
+    leave_together(rank, here(), (code, text), farewell)
 }
 
 /// Ends the calling rank, and tells the other `members` to end.

@@ -3,7 +3,7 @@
    server keeps all clients and answers the last one first. `join`: by a socket; `mute`: by one whose other end
    stops. `parted CALL`, `ends WAY`: how one ends. `waits FILE`, `stops FILE`: a client that dies while it waits in
    MPI_Comm_connect, before or after the server has accepted it, and another one. `refused`: a name that cannot be
-   published. The port is published as "port of
+   published. `departs`: rank 0 of the server ends by MPI_ERRORS_ABORT, alone. The port is published as "port of
    jobs", or stands in the environment as PORT. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -337,6 +337,15 @@ static void ends(const char *way, int parts) {
     }
 }
 
+static void departs(void) {
+    MPI_Comm other;
+    if (rank == 0) meet(MPI_COMM_SELF, &other);
+    if (rank > 0 || !serves) return;
+    MPI_Comm_set_errhandler(other, MPI_ERRORS_ABORT);
+    MPI_Send(NULL, 0, MPI_INT, 5, 0, other);
+    MPI_Abort(MPI_COMM_WORLD, 99);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -354,6 +363,7 @@ int main(int argc, char **argv) {
     if (is(how, "waits") || is(how, "stops")) vanish(argv[3], is(how, "stops"));
     if (is(how, "ends")) ends(argv[3], 0);
     if (is(how, "parted")) ends(argv[3], 1);
+    if (is(how, "departs")) departs();
     if (serves && rank == 0 && meets) {
         MPI_Unpublish_name("port of jobs", MPI_INFO_NULL, port);
         MPI_Close_port(port);

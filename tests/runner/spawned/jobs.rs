@@ -56,6 +56,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend([
         trial("spawned/two jobs: a hundred clients in turn".into(), || meet(["1", "1"], ["turns", "100"])),
         trial("spawned/two jobs: twenty jobs in turn".into(), jobs_in_turn),
+        trial("spawned/two jobs: one of two ranks ends by MPI_ERRORS_ABORT".into(), departs),
         trial("spawned/two jobs: ten processes without launchers at once".into(), many),
         trial("spawned/two jobs: MPI_Comm_join".into(), join),
         trial("spawned/two jobs: names of ports that lead nowhere".into(), wrong_names),
@@ -105,6 +106,13 @@ fn meet(ranks: [&str; 2], [how, argument]: [&str; 2]) -> Outcome {
     let (server, client) = beside(job(ranks[0], Abi::Mpi5, how, "serve", argument)?, || client.run())?;
     server.expect_code(0)?.expect_text("passed")?;
     client.expect_code(0)?.expect_text("passed").map(drop)
+}
+
+/// A communicator with a process of another job has as many members as the job has ranks, but not all of these.
+fn departs() -> Outcome {
+    let client = job("1", Abi::Mpi5, "departs", "visit", "")?;
+    let (server, _) = beside(job("2", Abi::Mpi5, "departs", "serve", "")?, || client.run())?;
+    server.expect_code(6)?.expect_text("MPI_ERRORS_ABORT").and_then(|ended| ended.expect_text("passed")).map(drop)
 }
 
 /// Each one's connection is over when the next one comes.
