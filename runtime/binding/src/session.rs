@@ -175,6 +175,8 @@ pub fn group_from_pset<A: Abi>(
     target: Out<'_, A::Group>,
 ) -> Outcome<()> {
     call.on_session(session)?;
+    // What the program has if there is no such set.
+    target.write(A::Group::from_neutral(call.context(), neutral::handle::GROUP_NULL));
     let name = set_name(name)?;
     let found = process_set(call.rank(), name);
     let found = found.map_err(|class| unknown_set(call, name, class))?;

@@ -66,6 +66,11 @@ static void two_at_once(void) {
     seen = 0;
     MPI_Session_call_errhandler(two, MPI_ERR_OTHER);
     CHECK_EQ(seen, 1);
+    MPI_Group unknown;
+    memset(&unknown, -1, sizeof unknown);
+    CHECK(MPI_Group_from_session_pset(two, "nobody://is/called/so", &unknown) != MPI_SUCCESS);
+    CHECK(unknown == MPI_GROUP_NULL);
+    CHECK_EQ(seen, 2);
     MPI_Comm_disconnect(&first);
     MPI_Session_finalize(&one);
     CHECK(one == MPI_SESSION_NULL);
