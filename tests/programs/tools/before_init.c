@@ -1,6 +1,7 @@
 // Two ranks on each of two nodes. Those of one of them end before MPI_Init (`leave`), and the others wait for them, in
-// the way that their argument says; `end` only in MPI_Finalize. With `sessions` they end after a session of their own,
-// with `joins` and `offers` after one of all, in which rank 0 of the latter sends what rank 3 never takes.
+// the way that their argument says; `end` only in MPI_Finalize; `agree`, `iagree` and `shrink` with the others. With
+// `sessions` they end after a session of their own, with `joins` and `offers` after one of all, in which rank 0 of the
+// latter sends what rank 3 never takes.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,22 @@ static void session(const char *processes, int joins, int offers) {
     MPI_Session_finalize(&session);
 }
 
+// Others are missing where all agree, or shrink.
+static void go_on_without(const char *way) {
+    MPI_Comm left = MPI_COMM_WORLD;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int flag = 1, size, code = MPI_SUCCESS, class;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (strcmp(way, "agree") == 0) code = MPIX_Comm_agree(MPI_COMM_WORLD, &flag);
+    if (strcmp(way, "iagree") == 0) MPIX_Comm_iagree(MPI_COMM_WORLD, &flag, &request);
+    if (strcmp(way, "iagree") == 0) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (strcmp(way, "shrink") == 0) code = MPIX_Comm_shrink(MPI_COMM_WORLD, &left);
+    MPI_Error_class(code, &class);
+    MPI_Comm_size(left, &size);
+    printf("%s of %d: %s\n", way, size, class == MPIX_ERR_PROC_FAILED ? "failed" : "no failure");
+    fflush(stdout);
+}
+
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "barrier";
     int offers = strcmp(way, "offers") == 0, joins = offers || strcmp(way, "joins") == 0;
@@ -47,6 +64,7 @@ int main(int argc, char **argv) {
     if (strcmp(way, "ireduce") == 0)
         MPI_Ireduce(data, data + 50000, 10000, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (strstr(way, "agree") || strcmp(way, "shrink") == 0) go_on_without(way);
     if (strcmp(way, "survive") == 0 && rank == 0) {
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         code = MPI_Recv(data, 1, MPI_CHAR, 3, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

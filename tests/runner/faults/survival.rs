@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("faults/other launchers' names for going on".into(), names),
         trial("faults/ranks end with a failed one unless they are to go on".into(), by_default),
         trial("faults/ranks with an address space each agree where none survives another".into(), isolated),
+        trial("faults/ranks survive one that has ended before MPI_Init".into(), absent),
         trial("faults/mpi4py goes on after a failure".into(), python),
         trial("faults/mpi4py spawns others in place of the dead".into(), refilled),
     ]
@@ -60,6 +61,25 @@ fn isolated() -> Outcome {
     for ranks in ["2", "4"] {
         let run = Program::new(place::built_file("pip-exec")?).args(["--isolate", "-n", ranks]).arg(&program);
         run.seconds(30).run()?.expect_code(0)?.expect_text("passed")?;
+    }
+    Ok(())
+}
+
+/// It counts as failed once others wait for it.
+fn absent() -> Outcome {
+    let source = place::root().join("tests/programs/tools/before_init.c");
+    let program = programs::compile_as("absentees", &source, Abi::Mpi5, &[])?;
+    let ways = [
+        ("survive", "it was told of the failure"),
+        ("agree", "agree of 4: failed"),
+        ("iagree", "iagree of 4: failed"),
+        ("shrink", "shrink of 3: no failure"),
+    ];
+    for (way, said) in ways {
+        let run = Program::new(place::built_file("pip-exec")?).args(["--on-failure", "continue", "-n", "3"]);
+        let run = run.arg(&program).args([way, ":", "-n", "1"]).arg(&program).arg("leave").seconds(60);
+        let ended = run.run()?.expect_code(0)?.expect_text(said)?;
+        ended.expect_text("rank 3 ended without calling MPI_Init, and others wait for it")?;
     }
     Ok(())
 }

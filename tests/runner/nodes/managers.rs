@@ -54,6 +54,10 @@ pub fn trials() -> Vec<Trial> {
             ["ibarrier", "ialltoall", "ireduce"].into_iter().try_for_each(|way| never_begun([way, "leave"]))
         }),
         trial("nodes/ranks survive a node that has ended before MPI_Init".into(), outlived),
+        trial(
+            "nodes/ranks that end or agree survive a node that has ended before MPI_Init".into(),
+            outlived_at_the_end,
+        ),
     ]
 }
 
@@ -312,6 +316,16 @@ fn outlived() -> Outcome {
     let job = of_two_kinds(&["--on-failure", "continue"], ["survive", "leave"])?;
     let ended = job.run()?.expect_code(0)?.expect_text("it was told of the failure")?;
     ended.expect_text("rank 3 on node 1 (")?.expect_text("ended without calling MPI_Init").map(drop)
+}
+
+/// They count so also where others wait in MPI_Finalize alone, or agree.
+fn outlived_at_the_end() -> Outcome {
+    for (way, said) in [("end", ""), ("agree", "agree of 4: failed"), ("shrink", "shrink of 2: no failure")] {
+        let job = of_two_kinds(&["--on-failure", "continue"], [way, "leave"])?;
+        let ended = job.run()?.expect_code(0)?.expect_text("ended without calling MPI_Init")?;
+        ended.expect_text("on node 1 (")?.expect_text(said).map(drop)?;
+    }
+    Ok(())
 }
 
 /// A job of two ranks on each of two nodes, with a word for each node.

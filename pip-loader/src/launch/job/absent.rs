@@ -4,7 +4,8 @@
 //! Nobody comes to a node whose ranks have all ended: what is sent there stays with its sender, so no proof that the
 //! job cannot go on ([`Deadlock`](super::sources)) counts it. Such a node says so to the first launcher, which tells
 //! all others. Who finds a rank of its own that has waited for such a rank for a while says so to the first one, which
-//! names it, and ends the job. Where ranks survive each other, all of that node that never come count as failed then.
+//! names it, and ends the job. Where ranks survive each other no such proof is made, so each rank of a node is told of
+//! as it ends, also in a job of one node; all of the node that never come count as failed then.
 //! A rank that had sessions may have sent what has not arrived. But it takes no part in `MPI_Finalize`, and it receives
 //! nothing more: who waits in that for it does so in vain, and who waits for it to take a message, unless its answer is
 //! still on its way.
@@ -34,6 +35,8 @@ const ANSWERED: Duration = Duration::from_secs(10);
 pub(super) struct Absent {
     /// It was said of this node.
     has_left: bool,
+    /// The ranks of this node of which it was said.
+    gone: BTreeSet<u32>,
     /// What the others were told, by the first one.
     told: BTreeSet<Row>,
     /// When to look at the ranks of this node next, once somebody is known who never comes.
@@ -42,35 +45,41 @@ pub(super) struct Absent {
     begun: Option<Instant>,
     /// Since when a rank here has waited for one that had sessions to take a message.
     unanswered: BTreeMap<u32, Instant>,
-    /// Nodes of which it was said that a rank here waits for them.
-    found: BTreeSet<u32>,
+    /// Those of which it was said that a rank here waits for them.
+    found: BTreeSet<Row>,
     /// Those that the first one has named.
-    named: BTreeSet<u32>,
+    named: BTreeSet<Row>,
 }
 
 impl Absent {
-    /// The ranks of this node that have ended without `MPI_Init`: once all have ended, if they share an address space.
+    /// The ranks of this node that have ended without `MPI_Init`: once all have ended, if they share an address space
+    /// and do not survive each other.
     fn leave(&mut self, job: &Job<'_>) -> Vec<Row> {
         let server = job.spawner.served.server.as_ref();
-        if self.has_left || (server.is_none() && !job.alive.is_empty()) {
+        if self.has_left || (server.is_none() && !job.survives && !job.alive.is_empty()) {
             return Vec::new();
         }
         let locals = (0..job.spawner.ranks.len()).zip(job.spawner.node.ranks());
-        let never = locals.filter(|(local, record)| match server {
-            Some(server) => server.has_never_begun(*local) && !job.alive.values().any(|alive| alive == local),
-            None => !record.has_begun.load(Ordering::Acquire) && job.spawner.world_of(*local).is_none(),
+        let never = locals.filter(|(local, record)| {
+            let is_fresh = match server {
+                Some(server) => server.has_never_begun(*local),
+                None => !record.has_begun.load(Ordering::Acquire) && job.spawner.world_of(*local).is_none(),
+            };
+            is_fresh && !job.alive.values().any(|alive| alive == local)
         });
         let had_sessions = |record: &RankBoot| record.lifecycle.load(Ordering::Acquire) != Lifecycle::Fresh as u32;
         let ranks = never.map(|(local, record)| (job.spawner.numbers[local], had_sessions(record)));
-        let rows = Row::all(job.membership.place().index, ranks);
-        self.has_left = server.is_none() || !rows.is_empty();
+        let fresh = ranks.filter(|&(rank, _)| !job.has_failed(rank) && self.gone.insert(rank));
+        let rows = Row::all(job.membership.place().index, fresh);
+        self.has_left = !job.survives && (server.is_none() || !rows.is_empty());
         rows
     }
 
     /// Whether ranks of this node may wait for some that never come, and nobody was told.
     fn is_looking(&self, job: &Job<'_>) -> bool {
-        let never = &job.heard.barriers.never;
-        !job.alive.is_empty() && never.iter().any(|row| !self.found.contains(&row.node))
+        let mut never = job.heard.barriers.never.iter();
+        let is_news = |row: &Row| !self.found.contains(row) && !row.ranks().all(|rank| job.has_failed(rank));
+        !job.alive.is_empty() && never.any(is_news)
     }
 
     /// Who of these a rank of this node has waited for, if it is time to look.
@@ -80,25 +89,25 @@ impl Absent {
             return None;
         }
         self.next = Some(now + GRACE);
-        let (node, rank) = match &job.spawner.served.server {
+        let (row, rank) = match &job.spawner.served.server {
             Some(server) => {
                 self.begun = self.begun.or(Some(now)).filter(|_| server.has_begun());
                 self.begun.filter(|&since| now - since >= LONG)?;
-                job.heard.barriers.never.first().map(|row| (row.node, row.first))?
+                job.heard.barriers.never.first().map(|&row| (row, row.first))?
             }
             None => self.awaited_here(job, now)?,
         };
-        self.found.insert(node);
-        Some(Word::Needs { node, rank })
+        self.found.insert(row);
+        Some(Word::Needs { node: row.node, rank })
     }
 
-    /// One that a rank of this node, which sees what its ranks wait for, has waited for, and its node.
-    fn awaited_here(&mut self, job: &mut Job<'_>, now: Instant) -> Option<(u32, u32)> {
+    /// One that a rank of this node, which sees what its ranks wait for, has waited for, and its row.
+    fn awaited_here(&mut self, job: &mut Job<'_>, now: Instant) -> Option<(Row, u32)> {
         let states = job.states();
         // What waits for one that has failed is told so.
         let awaited: Vec<_> = states.iter().flat_map(awaited).filter(|need| !job.has_failed(need.rank)).collect();
         self.unanswered.retain(|rank, _| awaited.iter().any(|need| need.rank == *rank && need.of == Of::Taking));
-        let never = job.heard.barriers.never.iter().filter(|row| !self.found.contains(&row.node));
+        let never = job.heard.barriers.never.iter().filter(|row| !self.found.contains(row));
         let Self { unanswered, .. } = self;
         awaited.iter().find_map(|need| {
             let row = never.clone().find(|row| row.has(need.rank))?;
@@ -108,23 +117,25 @@ impl Absent {
                 Of::Taking => now - *unanswered.entry(need.rank).or_insert(now) >= ANSWERED,
                 Of::Giving => false,
             };
-            is_vain.then_some((row.node, need.rank))
+            is_vain.then_some((*row, need.rank))
         })
     }
 
     /// Somebody waits for a rank that never comes, on this node.
     fn name(&mut self, job: &mut Job<'_>, node: u32, rank: u32) {
-        if !self.named.insert(node) {
+        let of_node = job.heard.barriers.never.iter().filter(|row| row.node == node);
+        let rows: Vec<Row> = of_node.copied().collect();
+        if rows.iter().any(|row| row.has(rank) && self.named.contains(row)) {
             return;
         }
+        self.named.extend(&rows);
         let who = match job.membership.place().count {
             1 => job.membership.name_of(rank),
             _ => job.membership.name_at(node, rank),
         };
-        let mut rows = job.heard.barriers.never.iter();
         let others = match job.spawner.served.server {
             Some(_) => "which others have called: they wait for it, in MPI_Finalize at the latest",
-            None if rows.any(|row| row.node == node && row.has(rank) && row.had_sessions) => {
+            None if rows.iter().any(|row| row.has(rank) && row.had_sessions) => {
                 "and others wait for it: in MPI_Finalize, where all ranks of all nodes meet, or to receive a message"
             }
             None => "and others wait for it",
@@ -133,9 +144,7 @@ impl Absent {
         if !job.survives {
             return job.begin_shutdown(1);
         }
-        let rows = job.heard.barriers.never.iter().filter(|row| row.node == node);
-        let ranks = rows.flat_map(|row| row.ranks()).collect();
-        job.count_as_failed(ranks);
+        job.count_as_failed(rows.iter().flat_map(|row| row.ranks()).collect());
     }
 }
 
@@ -187,7 +196,7 @@ impl Source for Absent {
     fn serve(&mut self, job: &mut Job<'_>) {
         let is_out_of_sight = match job.spawner.served.server {
             Some(_) => job.survives,
-            None => job.membership.place().count < 2,
+            None => job.membership.place().count < 2 && !job.survives,
         };
         if is_out_of_sight || job.ends.shutdown.is_some() {
             return;

@@ -192,6 +192,7 @@ impl Job<'_> {
             outside.forget_names(rank as u32);
         }
         if !self.survives_nodes() {
+            self.survivors.failed.extend(self.spawner.numbers.get(rank));
             self.spawner.node.died(rank as u32);
             self.tell_other_jobs(rank);
             return !self.alive.is_empty();
@@ -218,7 +219,14 @@ impl Job<'_> {
 
     /// Others wait for these ranks, which never come. By the first node.
     pub(super) fn count_as_failed(&mut self, ranks: Vec<u32>) {
-        self.take_at_first(Word::Ranks(ranks));
+        if self.survives_nodes() {
+            return self.take_at_first(Word::Ranks(ranks));
+        }
+        for rank in ranks {
+            if let Some(own) = self.spawner.numbers.iter().position(|&number| number == rank) {
+                self.lose_rank(own);
+            }
+        }
     }
 
     /// A rank of this node has failed.

@@ -8,6 +8,8 @@ use crate::process::Process;
 use crate::process::requests::{RequestKind, Rest};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Handle, Status, neutral};
+use cohort_base::picture::Fact;
+use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank};
 use cohort_object::comm::{Agreeing, Shrinking};
 use cohort_object::{Error, blame};
@@ -20,6 +22,9 @@ use core::ptr::NonNull;
 pub trait Work: fmt::Debug + 'static {
     /// Whether they have, or can.
     fn is_ready(&self) -> bool;
+
+    /// Tells who is missing.
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact));
 
     /// Does it, once.
     ///
@@ -40,6 +45,10 @@ pub struct Word {
 impl Work for Word {
     fn is_ready(&self) -> bool {
         self.agreeing.is_complete()
+    }
+
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        (&self.agreeing).tell(claim, tell);
     }
 
     fn finish(&self) -> Outcome<()> {
@@ -69,6 +78,10 @@ impl<A: Abi> fmt::Debug for Survivors<A> {
 impl<A: Abi> Work for Survivors<A> {
     fn is_ready(&self) -> bool {
         self.shrinking.is_complete()
+    }
+
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        (&self.shrinking).tell(claim, tell);
     }
 
     fn finish(&self) -> Outcome<()> {
@@ -118,6 +131,10 @@ impl<W: Work> RequestKind for Later<W> {
 
     fn is_complete(&self) -> bool {
         self.settled.get().is_some() || self.work.is_ready()
+    }
+
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        self.work.tell(claim, tell);
     }
 
     fn status(&self) -> Status {

@@ -7,7 +7,7 @@ use crate::group;
 use crate::request::publish_kind;
 use cohort_abi::parameters::{InOut, Out};
 use cohort_abi::{Abi, Handle, neutral};
-use cohort_engine::wait::{WaitKind, until};
+use cohort_engine::wait::until;
 use core::ffi::c_int;
 use core::ptr::NonNull;
 use neutral::handle::COMM_NULL;
@@ -30,7 +30,7 @@ pub fn shrink<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Comm
     let target = call.output(target, "newcomm")?;
     target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
     let shrinking = object.shrink()?;
-    until(object.owner(), WaitKind::Collective, || shrinking.is_complete());
+    until(object.owner(), &shrinking, || shrinking.is_complete());
     publish(call, Some(shrinking.end()?), target)
 }
 

@@ -29,13 +29,18 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::boot;
 use cohort_base::heir::HeirLock;
+use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer};
 use cohort_engine::datatype::op::PredefinedOp;
-use cohort_engine::wait::{WaitKind, until};
-use cohort_engine::{Node, Rank};
+use cohort_engine::wait::until;
+use cohort_engine::waits::Awaited;
+use cohort_engine::{Claim, Node, Rank};
 use core::cell::RefCell;
 use core::ptr::null_mut;
+
+/// As many members that are missing are told.
+const MISSING_MAX: usize = 1024;
 
 /// Marks a word as said.
 const SAID: u64 = 1 << 32;
@@ -97,6 +102,13 @@ impl Council {
     fn here(&self, node: &Node) -> impl Iterator<Item = (LocalRank, &Seat)> {
         let all = self.members.iter().zip(&self.seats);
         all.filter_map(|(&peer, seat)| Some((node.local(peer)?, seat)))
+    }
+
+    /// Members that have said nothing here and have not failed; those of other nodes may have spoken there.
+    fn missing(&self, node: &Node) -> impl Iterator<Item = Peer> {
+        let all = self.members.iter().zip(&self.seats);
+        let silent = all.filter(|(_, seat)| seat.said.load(Ordering::Acquire) == 0).map(|(&peer, _)| peer);
+        silent.filter(|&peer| !node.is_foreign(peer) && !node.has_failed(peer))
     }
 
     /// Whether nobody of this node is missing but those who have failed.
@@ -269,6 +281,20 @@ impl Agreeing {
     }
 }
 
+/// What is told of an agreement that is under way: it may come from other nodes, and waits for those who never come.
+impl Awaited for &Agreeing {
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        tell(Fact::new(Told::Outside));
+        let Way::Council { council, .. } = &self.way else {
+            return;
+        };
+        let node = claim.rank().node();
+        for peer in council.missing(node).take(MISSING_MAX) {
+            tell(Fact { world: node.world_rank(peer) as i32, ..Fact::new(Told::Missing) });
+        }
+    }
+}
+
 impl Agreed {
     /// The bits that all have given.
     #[must_use]
@@ -343,7 +369,7 @@ impl Comm {
     /// As [`Comm::agree`], and [`Agreeing::end`].
     pub fn agreed(&self, word: i32) -> Outcome<(Agreeing, Agreed)> {
         let agreeing = self.agree(word)?;
-        until(self.owner(), WaitKind::Collective, || agreeing.is_complete());
+        until(self.owner(), &agreeing, || agreeing.is_complete());
         let agreed = agreeing.end()?;
         Ok((agreeing, agreed))
     }

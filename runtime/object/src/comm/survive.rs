@@ -10,9 +10,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
+use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
-use cohort_engine::Rank;
 use cohort_engine::coll::{self, Roster};
+use cohort_engine::waits::Awaited;
+use cohort_engine::{Claim, Rank};
 use core::cell::RefCell;
 
 impl Comm {
@@ -165,6 +167,15 @@ enum Way {
 impl core::fmt::Debug for Shrinking {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Shrinking").finish_non_exhaustive()
+    }
+}
+
+impl Awaited for &Shrinking {
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        match &self.way {
+            Way::Council(agreeing) => agreeing.tell(claim, tell),
+            Way::Copy(_) => tell(Fact::new(Told::Outside)),
+        }
     }
 }
 
