@@ -8,7 +8,7 @@ use cohort_abi::parameters::{InOut, Out, Text};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::boot::Lifecycle;
 use cohort_base::text::FixedText;
-use cohort_engine::{coll, lifecycle};
+use cohort_engine::{Untaken, coll, lifecycle};
 use cohort_object::{blame, ports};
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::Ordering;
@@ -107,7 +107,8 @@ answers! {
 }
 
 /// `MPI_Finalize`: deletes the attributes of `MPI_COMM_SELF`, then waits for all ranks, so that
-/// nobody's memory goes away while another still reads it.
+/// nobody's memory goes away while another still reads it, and until processes of other worlds have taken what this one
+/// has sent them.
 pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     let process = call.process();
     if !process.lifetime.is(Lifecycle::Initialized) {
@@ -135,6 +136,7 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
         }
     }
     lifecycle::meet_at_end(call.owner());
+    cohort_engine::await_receivers(call.owner(), Untaken::ToOtherWorlds);
     call.objects().end();
     leaving.end(call.owner());
     process.lifetime.reach(Lifecycle::Finalized);

@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use cohort_abi::parameters::{InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Handle, callback, neutral};
+use cohort_engine::Untaken;
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
 use cohort_object::hints::{MEMORY_KINDS, memory_kinds};
 use cohort_object::session::{PROCESS_SETS, Session, process_set, process_set_info};
@@ -86,7 +87,7 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>, session: InOut<'_, A::Session>) -> O
     // Files of other sessions and of the world go on.
     if leaving.is_last {
         call.objects().end_operations();
-        cohort_engine::await_receivers(call.owner());
+        cohort_engine::await_receivers(call.owner(), Untaken::ToAnybody);
     }
     crate::p2p::forget_buffer(call, handle);
     call.objects().remove_session(handle)?;

@@ -30,8 +30,8 @@ pub use {
     cohort_datatype::op,
     cohort_net::{calls, outside, tell_traffic, watch::died as network_goes_on_without},
     cohort_p2p::{
-        MessageRef, PackedBlock, Received, await_briefly, await_receivers, fast_path, improbe, imrecv, iprobe, irecv,
-        isend, isend_owned, leave_messages, matching, may_receive, mprobe, partitioned, post_again,
+        MessageRef, PackedBlock, Received, Untaken, await_briefly, await_receivers, fast_path, improbe, imrecv, iprobe,
+        irecv, isend, isend_owned, leave_messages, matching, may_receive, mprobe, partitioned, post_again,
         post_again_if_acknowledged, probe, receive_or_start, recv, recv_into, send, send_waiting, tell_queues,
         types_of,
     },

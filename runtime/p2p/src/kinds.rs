@@ -20,9 +20,7 @@ impl RequestKind for OperationKind {
     unsafe fn leave(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
         // SAFETY: requests of this kind begin an operation.
         let this = unsafe { RecordRef::new(request.cast::<Operation>()) };
-        if this.is_offered.get() {
-            leave_offers(claim, this);
-        }
+        // A send stays among those that are offered until it is over: the rank may wait for that yet.
         if *self == Self::Rts && !this.request.is_complete() {
             claim.of::<P2p>().sending.leave(&this.request);
         }
@@ -60,6 +58,9 @@ impl RequestKind for OperationKind {
         let this = request.as_ptr().cast::<Operation>();
         // SAFETY: as above; nobody else uses it, unless its RTS is on its way.
         unsafe {
+            if (*this).is_offered.get() {
+                leave_offers(claim, RecordRef::new(request.cast()));
+            }
             if *self == Self::Rts {
                 let state = claim.of::<P2p>();
                 state.sending.end(request.as_ref());

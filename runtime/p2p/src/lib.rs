@@ -95,7 +95,7 @@ pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
 #[cfg(not(loom))]
 pub use protocol::types_of;
 #[cfg(not(loom))]
-pub use remote::{Remote, await_receivers};
+pub use remote::{Remote, Untaken, await_receivers};
 #[cfg(not(loom))]
 pub use reposting::{post_again, post_again_if_acknowledged};
 #[cfg(not(loom))]

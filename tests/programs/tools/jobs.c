@@ -1,7 +1,8 @@
 /* One of two jobs that meet at a port: ARGUMENTS: HOW, `serve` or `visit`, and how often.
    `all`: everything that a communicator of both can do. `turns`: clients in turn, of one rank each. `many`: the
    server keeps all clients and answers the last one first. `join`: by a socket; `mute`: by one whose other end
-   stops. `parted CALL`, `ends WAY`: how one ends. `waits FILE`, `stops FILE`: a client that dies while it waits in
+   stops. `parted CALL`, `ends WAY`: how one ends. `leaves free`, `leaves disconnect`: the client has sent what is
+   not taken yet, and gives the communicator up. `waits FILE`, `stops FILE`: a client that dies while it waits in
    MPI_Comm_connect, before or after the server has accepted it, and another one. `refused`: a name that cannot be
    published. `departs`: rank 0 of the server ends by MPI_ERRORS_ABORT, alone. The port is published as "port of
    jobs", or stands in the environment as PORT. */
@@ -346,6 +347,29 @@ static void departs(void) {
     MPI_Abort(MPI_COMM_WORLD, 99);
 }
 
+/* Messages of the client that it does not wait for, one of them buffered. */
+static void leaves(const char *way) {
+    enum { SENDS = 3, BYTES = 10 << 20 };
+    char *bytes = malloc(SENDS * BYTES), *buffer = malloc(BYTES + MPI_BSEND_OVERHEAD), *at = bytes;
+    int frees = is(way, "free");
+    MPI_Comm other;
+    MPI_Request requests[SENDS];
+    meet(MPI_COMM_WORLD, &other);
+    memset(bytes, serves ? 0 : 7, SENDS * BYTES);
+    if (!serves) MPI_Buffer_attach(buffer, BYTES + MPI_BSEND_OVERHEAD);
+    if (serves && frees) usleep(300000);
+    for (int turn = 0; turn < SENDS; turn++, at += BYTES) {
+        if (serves) MPI_Irecv(at, BYTES, MPI_BYTE, rank, turn, other, &requests[turn]);
+        else if (turn == 0) MPI_Ibsend(at, BYTES, MPI_BYTE, rank, turn, other, &requests[turn]);
+        else MPI_Isend(at, BYTES, MPI_BYTE, rank, turn, other, &requests[turn]);
+        if (!serves) MPI_Request_free(&requests[turn]);
+    }
+    if (frees) MPI_Comm_free(&other);
+    else MPI_Comm_disconnect(&other);
+    if (serves) MPI_Waitall(SENDS, requests, MPI_STATUSES_IGNORE);
+    for (int byte = 0; serves && byte < SENDS * BYTES; byte += 4095) CHECK(bytes[byte] == 7);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -364,6 +388,7 @@ int main(int argc, char **argv) {
     if (is(how, "ends")) ends(argv[3], 0);
     if (is(how, "parted")) ends(argv[3], 1);
     if (is(how, "departs")) departs();
+    if (is(how, "leaves")) leaves(argv[3]);
     if (serves && rank == 0 && meets) {
         MPI_Unpublish_name("port of jobs", MPI_INFO_NULL, port);
         MPI_Close_port(port);

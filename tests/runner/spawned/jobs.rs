@@ -55,6 +55,10 @@ pub fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = all.chain(ends).chain(parted).chain(vanished).collect();
     trials.extend([
         trial("spawned/two jobs: a hundred clients in turn".into(), || meet(["1", "1"], ["turns", "100"])),
+        trial("spawned/two jobs: MPI_Comm_free before all is taken".into(), || meet(["2", "2"], ["leaves", "free"])),
+        trial("spawned/two jobs: MPI_Comm_disconnect before all is taken".into(), || {
+            meet(["2", "2"], ["leaves", "disconnect"])
+        }),
         trial("spawned/two jobs: twenty jobs in turn".into(), jobs_in_turn),
         trial("spawned/two jobs: one of two ranks ends by MPI_ERRORS_ABORT".into(), departs),
         trial("spawned/two jobs: ten processes without launchers at once".into(), many),

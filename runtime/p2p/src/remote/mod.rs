@@ -19,7 +19,7 @@ mod traced;
 pub(crate) use arrival::Arrival;
 pub(crate) use deliver::deliver;
 pub(crate) use held::{post_receive, want};
-pub use leaving::await_receivers;
+pub use leaving::{Untaken, await_receivers};
 pub(crate) use rts::cancel;
 pub(crate) use send::{isend, isend_owned};
 
