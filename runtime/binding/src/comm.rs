@@ -9,7 +9,7 @@ use crate::text::{give_bytes, give_text, shortened};
 use alloc::boxed::Box;
 use cohort_abi::parameters::{InOut, Out, ResultPlace, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
-use cohort_engine::coll;
+use cohort_engine::{Untaken, coll};
 use cohort_object::Info;
 use cohort_object::hints::MEMORY_KINDS;
 use cohort_object::{Room, policy};
@@ -254,13 +254,15 @@ pub fn free<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()>
     discard(call, comm, |_| Ok(()))
 }
 
-/// `MPI_Comm_disconnect`: waits until all members call it, and frees the communicator. Worlds that no communicator
-/// joins any more end apart ([`lifecycle::meet_at_end`](cohort_engine::lifecycle::meet_at_end)). Where ranks survive
-/// each other it is freed also if members have failed, which the error says.
+/// `MPI_Comm_disconnect`: waits until what has been sent on it is taken and all members call this, and frees the
+/// communicator. Worlds that no communicator joins any more end apart
+/// ([`lifecycle::meet_at_end`](cohort_engine::lifecycle::meet_at_end)). Where ranks survive each other it is freed also
+/// if members have failed, which the error says.
 pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()> {
     let mut failure = Ok(());
     let mut handler = None;
     discard(call, comm, |object| {
+        cohort_engine::await_receivers(call.owner(), Untaken::In(&|context| object.has_context(context)));
         let met = match object.inter() {
             Some(inter) => inter.barrier(),
             None => coll::barrier_within(&object.collective()),
