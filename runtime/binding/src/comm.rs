@@ -240,8 +240,9 @@ fn discard<A: Abi>(
         return Err(call.blame(neutral::ERR_COMM, what));
     }
     let object = call.on_comm(comm.get())?;
-    before(object)?;
+    // What a delete function refuses has not begun: others wait for the call that follows.
     object.attributes.delete_all(handle)?;
+    before(object)?;
     crate::p2p::forget_buffer(call, handle);
     let tell_used = |tell: &mut dyn FnMut(u32)| call.pending().each_listener(call.rank(), tell);
     call.objects().remove_comm(handle, tell_used)?.release();

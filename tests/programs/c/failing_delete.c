@@ -39,6 +39,24 @@ static void communicator(int (*release)(MPI_Comm *), MPI_Errhandler handler) {
     MPI_Comm_free_keyval(&key);
 }
 
+// One member's function fails, and it calls again: the others wait for that.
+static void of_one_member(void) {
+    int key;
+    MPI_Comm comm;
+    fails = 1;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, of_comm, &key, NULL);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    if (rank == 0) {
+        MPI_Comm_set_attr(comm, key, NULL);
+        CHECK_EQ(class_of(MPI_Comm_disconnect(&comm)), MPI_ERR_OTHER);
+        fails = 0;
+    }
+    CHECK_EQ(MPI_Comm_disconnect(&comm), MPI_SUCCESS);
+    CHECK(comm == MPI_COMM_NULL);
+    MPI_Comm_free_keyval(&key);
+}
+
 static void window(void) {
     int key, memory = 0;
     MPI_Win win;
@@ -77,6 +95,7 @@ int main(int argc, char **argv) {
     start(&argc, &argv);
     communicator(MPI_Comm_free, MPI_ERRORS_RETURN);
     communicator(MPI_Comm_disconnect, MPI_ERRORS_RETURN);
+    of_one_member();
     window();
     datatype();
     CHECK(calls >= 8);
