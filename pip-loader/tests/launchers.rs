@@ -133,6 +133,33 @@ fn a_file_may_hold_the_command_line() {
 }
 
 #[test]
+fn a_file_of_programs_is_the_only_one_and_loses_no_option() {
+    let folder = Folder::new("configs");
+    let file = |name: &str, text: &str| folder.file(name, text.as_bytes()).display().to_string();
+    let (one, two) = (file("one", "-n 1 echo one\n"), file("two", "-n 1 echo two\n"));
+    let within = file("within", &format!("-n 1 echo three\n-configfile {one}\n"));
+    let refusal = |line: &str| {
+        let outcome = run(line);
+        assert_eq!((outcome.status, outcome.output.as_str()), (2, ""), "{line}: {outcome:?}");
+        outcome.error
+    };
+    for line in [
+        format!("-configfile {one} : -configfile {two}"),
+        format!("-app {one} -app {two}"),
+        format!("-configfile {within}"),
+    ] {
+        let error = refusal(&line);
+        assert!(error.contains("write all programs into it"), "{line}: {error}");
+    }
+    for option in ["-n 4", "-env A B", "-wdir /", "-envnone"] {
+        let error = refusal(&format!("{option} -configfile {one}"));
+        assert!(error.contains("write them on its line of the file"), "{option}: {error}");
+    }
+    let outcome = run(&format!("-n 2 echo zero : -genv A B -configfile {one}"));
+    assert_eq!(sorted(&outcome), ["one", "zero", "zero"]);
+}
+
+#[test]
 fn what_is_started_is_told_on_request() {
     let outcome = run("--report-bindings -print-rank-map -v --display-map --bind-to core -n 2 true");
     let error = &outcome.error;

@@ -64,7 +64,7 @@ pub struct Options {
     pub instead: Instead,
     /// What the user is told.
     pub said: Said,
-    /// `-configfile`, until it is read.
+    /// `-configfile`.
     pub config: Option<PathBuf>,
 }
 
@@ -133,14 +133,8 @@ pub fn parse(arguments: Vec<OsString>, around: Environment) -> Result<Request, R
     if let Some(text) = parse_sections(&arguments, &mut options)? {
         return Ok(Request::Print(text));
     }
-    if let Some(path) = options.config.take() {
-        // Its own words have no program.
-        options.sections.retain(|section| !section.program.is_empty());
-        for words in values::config(&path)? {
-            if let Some(text) = parse_sections(&words, &mut options)? {
-                return Ok(Request::Print(text));
-            }
-        }
+    if let Some(text) = parse_config(&mut options)? {
+        return Ok(Request::Print(text));
     }
     if options.instead.info {
         return Ok(Request::Info(options));
@@ -172,6 +166,29 @@ pub fn parse(arguments: Vec<OsString>, around: Environment) -> Result<Request, R
     }
     settle_hosts(&mut options, by_manager)?;
     Ok(Request::Run(options))
+}
+
+/// Reads the file of `-configfile`, if there is one, as [`parse_sections`] does.
+fn parse_config(options: &mut Options) -> Result<Option<String>, Refusal> {
+    let Some(path) = options.config.clone() else {
+        return Ok(None);
+    };
+    // The words that name it have no program; what they say of one would be lost.
+    let about_nothing = |section: &Section| section.program.is_empty() && *section != Section::default();
+    if options.sections.iter().any(about_nothing) {
+        return Err(Refusal::new(format!(
+            "-configfile {}: -n, -env, -wdir and their like are about one program, and none follows them; write them \
+             on its line of the file",
+            path.display()
+        )));
+    }
+    options.sections.retain(|section| !section.program.is_empty());
+    for words in values::config(&path)? {
+        if let Some(text) = parse_sections(&words, options)? {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
 }
 
 /// What is neither an option nor the value of one.

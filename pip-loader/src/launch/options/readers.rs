@@ -66,6 +66,20 @@ pub fn add_hosts(
     }
 }
 
+/// `-configfile`.
+pub fn config_file(reader: &mut Reader<'_, '_>) -> Done {
+    let file = reader.words.value(reader.option)?;
+    match &reader.options.config {
+        None => some(&mut reader.options.config, Ok(file.into())),
+        Some(first) => Err(Refusal::new(format!(
+            "option {} {}: {} is read already, and only one file is: write all programs into it, one on each line",
+            reader.option,
+            file.display(),
+            first.display()
+        ))),
+    }
+}
+
 /// `--map-by`.
 pub fn map_by(reader: &mut Reader<'_, '_>) -> Done {
     let map = values::map(reader.option, &reader.words.value(reader.option)?)?;

@@ -3,8 +3,8 @@
 mod running;
 
 use super::readers::{
-    Done, add_hosts, check, exported, goes_on, grace, initial_errhandler, map_by, memory_kinds, names, on_failure,
-    output_folder, print, push, set, some, words,
+    Done, add_hosts, check, config_file, exported, goes_on, grace, initial_errhandler, map_by, memory_kinds, names,
+    on_failure, output_folder, print, push, set, some, words,
 };
 use super::values::{self, Page, Unit};
 use super::{Inherit, Input, Print, Reader, Shell};
@@ -283,9 +283,7 @@ pub static MORE: &[Row] = &[
         let number = |_| values::number(r.option, &value, "all, none or a rank").map(Input::Rank);
         set(&mut r.options.streams.input, found.or_else(number))
     }),
-    row("-configfile -app", "FILE", Here, "read options and programs from a file, a program on each line", |r| {
-        some(&mut r.options.config, r.words.value(r.option).map(Into::into))
-    }),
+    row("-configfile -app", "FILE", Here, "read options and programs from a file, a program on each line", config_file),
     row("--report-bindings", "", Job, "say which CPUs each rank is bound to", |r| {
         set(&mut r.options.said.report.bindings, Ok(true))
     }),
