@@ -147,7 +147,9 @@ impl World {
     }
 }
 
-fn homes(counts: &[u32], numbering: Numbering) -> Vec<RankLocation> {
+/// Where each rank runs, of nodes that have so many.
+#[must_use]
+pub fn homes(counts: &[u32], numbering: Numbering) -> Vec<RankLocation> {
     let nodes = || (0..).zip(counts);
     let most = counts.iter().max().copied().unwrap_or(0);
     match numbering {

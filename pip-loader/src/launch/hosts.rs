@@ -2,10 +2,10 @@
 //! This module only makes its command line; the manager does the rest.
 
 use super::host_list::{Host, Launcher, NEXT, too_few};
-use super::options::{Options, Variables};
+use super::options::{Input, Options, Variables};
 use super::signals::{Came, Signals};
 use cohort_base::settings::{ON_FAILURE, OnFailure};
-use cohort_manager::wireup::Numbering;
+use cohort_manager::wireup::{Numbering, homes};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -205,6 +205,9 @@ fn command_line(options: &Options, hosts: &[Host], launcher: Launcher, own: &Pat
     // Hosts that get no rank take no part.
     let used: Vec<usize> = (0..hosts.len()).filter(|&host| shares.iter().any(|counts| counts[host] > 0)).collect();
     let chosen: Vec<&Host> = used.iter().map(|&host| &hosts[host]).collect();
+    let on = |&host: &usize| shares.iter().map(|counts| counts[host] as u32).sum();
+    let on_each: Vec<u32> = used.iter().map(on).collect();
+    check_input(options, launcher, &on_each)?;
     let mut words: Vec<OsString> = Vec::new();
     if survives(options) {
         words.extend(launcher.going_on().iter().map(OsString::from));
@@ -231,6 +234,26 @@ fn command_line(options: &Options, hosts: &[Host], launcher: Launcher, own: &Pat
         words.extend(section.arguments.iter().cloned());
     }
     Ok(words)
+}
+
+/// Refuses a `--stdin` for ranks that the manager carries no input to: MPICH's Hydra has no option for it, prterun's
+/// does not work with more than one process. Slurm's srun gives each of its processes all of it.
+fn check_input(options: &Options, launcher: Launcher, ranks: &[u32]) -> Result<(), Refusal> {
+    let homes = homes(ranks, options.placement.numbering);
+    options.streams.check_reader(homes.len())?;
+    let (who, is_far) = match options.streams.input {
+        Input::Rank(rank) => (rank.to_string(), homes[rank as usize].node > 0),
+        Input::All => ("all".to_owned(), ranks.len() > 1),
+        Input::None => return Ok(()),
+    };
+    match is_far && launcher != Launcher::Srun {
+        true => Err(Refusal::new(format!(
+            "--stdin {who}: {} carries standard input to the first host only, and it would be empty on others; have \
+             a rank of the first host read it and send it on, or let ranks open a file (srun carries it to all hosts)",
+            launcher.program()
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// How many ranks of each program each host gets: one host after the other, or one rank on each in
@@ -338,6 +361,31 @@ mod tests {
         ));
         let dealt = distribute(&hosts("a:4,b:1,c:4"), &[3, 3], Numbering::Cyclic).expect("fits");
         assert_eq!(dealt, [[1, 1, 1], [2, 0, 1]]);
+    }
+
+    #[test]
+    fn input_goes_where_the_manager_carries_it() {
+        for (launcher, text) in [
+            (Launcher::Hydra, "--stdin all"),
+            (Launcher::Prterun, "--stdin all"),
+            (Launcher::Prterun, "-s 4"),
+            (Launcher::Hydra, "-s 1 --map-by node"),
+        ] {
+            let message = line(launcher, &format!("--hosts a:4,b:4 -n 6 {text} ./app")).unwrap_err().to_string();
+            assert!(message.contains("to the first host only"), "{text}: {message}");
+        }
+        for (launcher, text) in [
+            (Launcher::Srun, "--hosts a:4,b:4 -n 6 --stdin all"),
+            (Launcher::Srun, "--hosts a:4,b:4 -n 6 -s 5"),
+            (Launcher::Hydra, "--hosts a:4,b:4 -n 6 -s 3"),
+            (Launcher::Hydra, "--hosts a:4,b:4 -n 6 -s 2 --map-by node"),
+            (Launcher::Hydra, "--hosts a:4,b:4 -n 6 -s none"),
+            (Launcher::Hydra, "--hosts a:4,b:4 -n 4 --stdin all"),
+        ] {
+            line(launcher, &format!("{text} ./app")).expect(text);
+        }
+        let message = line(Launcher::Hydra, "--hosts a:4,b:4 -n 6 -s 6 ./app").unwrap_err();
+        assert!(message.to_string().contains("the last one is 5"), "{message}");
     }
 
     #[test]
