@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::Child;
 use std::time::{Duration, Instant};
 use support::{Folder, children, eventually, finish, pip_exec, run_command, start};
@@ -57,6 +57,22 @@ fn signals_reach_a_job_whose_output_nobody_reads() {
 fn a_rank_that_fails_ends_a_job_whose_output_nobody_reads() {
     let (child, _) = flood(&[], "yes & sleep 0.3; exit 3");
     assert_eq!(end_of(child), Some(3));
+}
+
+#[test]
+fn a_question_comes_before_its_answer_behind_a_label_too() {
+    for (option, label) in [("--label", "[0] "), ("--tag-output", "[1,0]<stdout>:"), ("-l", "[0] ")] {
+        let script = "printf 'name? '; read -r name; echo I am $name";
+        let mut child = start(&mut pip_exec(["-n", "1", option, "sh", "-c", script]));
+        let mut question = vec![0; label.len() + "name? ".len()];
+        let mut output = child.stdout.take().expect("piped");
+        output.read_exact(&mut question).expect("a question");
+        assert_eq!(String::from_utf8_lossy(&question), format!("{label}name? "));
+        child.stdin.take().expect("piped").write_all(b"Ann\n").expect("it reads");
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("a pipe");
+        assert_eq!((rest.as_str(), end_of(child)), ("I am Ann\n", Some(0)));
+    }
 }
 
 #[test]

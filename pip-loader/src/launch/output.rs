@@ -36,6 +36,10 @@ struct Pipe {
     is_alone: bool,
     /// The begun line.
     line: Vec<u8>,
+    /// How much of it is shown already, where lines have labels.
+    shown: usize,
+    /// Its place among the pipes of its bundle.
+    index: usize,
     open: bool,
     signs: Arc<Signs>,
 }
@@ -45,6 +49,29 @@ struct Pipe {
 struct Bundle {
     epoll: Epoll,
     pipes: Vec<Pipe>,
+}
+
+/// A stream of the root's, as those see it that write whole lines with labels.
+struct Outlet<W> {
+    write: W,
+    /// The pipe whose begun line is the last that was shown.
+    begun: Option<usize>,
+}
+
+impl<W: FnMut(&[u8])> Outlet<W> {
+    fn new(write: W) -> Self {
+        Self { write, begun: None }
+    }
+
+    /// Ends the line that another pipe has begun. Whether this one's own is the last.
+    fn turn_to(&mut self, index: usize) -> bool {
+        match self.begun.take() {
+            Some(own) if own == index => return true,
+            Some(_) => (self.write)(b"\n"),
+            None => {}
+        }
+        false
+    }
 }
 
 /// What the root and the threads tell each other.
@@ -243,7 +270,8 @@ impl Bundle {
             source = unsafe { OwnedFd::from_raw_fd(moved) };
         }
         fcntl(source.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, self.pipes.len() as u64);
+        let index = self.pipes.len();
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
         self.epoll.add(source.as_fd(), event)?;
         self.pipes.push(Pipe {
             prefix,
@@ -251,6 +279,8 @@ impl Bundle {
             is_alone,
             source: source.into(),
             line: Vec::new(),
+            shown: 0,
+            index,
             open: true,
             signs: Arc::clone(signs),
         });
@@ -258,31 +288,40 @@ impl Bundle {
     }
 
     /// Passes on what comes until the end is told, or nobody has an end of its pipes any more, and then what is left.
-    fn forward(mut self, mut write: impl FnMut(&[u8])) {
+    fn forward(mut self, write: impl FnMut(&[u8])) {
+        let mut outlet = Outlet::new(write);
         while self.pipes.iter().any(|pipe| pipe.open) {
             let is_begun = self.pipes.iter().any(Pipe::has_begun);
             let limit = match is_begun {
                 true => EpollTimeout::from(IDLE),
                 false => EpollTimeout::NONE,
             };
-            let turn = self.turn(limit, &mut write);
+            let turn = self.turn(limit, &mut outlet);
             if turn.is_told_to_end {
                 break;
             }
             if is_begun && !turn.has_moved {
-                for pipe in self.pipes.iter_mut().filter(|pipe| pipe.has_begun()) {
-                    pipe.flush_line(&mut write);
-                }
+                self.show_begun(&mut outlet);
             }
         }
         // Processes that a rank left behind may hold its pipe open, and write for ever: what has come by now is all.
         for pipe in &mut self.pipes {
-            pipe.read_rest(&mut write);
-            pipe.flush_line(&mut write);
+            pipe.read_rest(&mut outlet);
+            pipe.flush_line(&mut outlet);
         }
     }
 
-    fn turn(&mut self, limit: EpollTimeout, write: &mut impl FnMut(&[u8])) -> Turn {
+    /// Passes on begun lines: they may be questions to the user.
+    fn show_begun(&mut self, outlet: &mut Outlet<impl FnMut(&[u8])>) {
+        for pipe in self.pipes.iter_mut().filter(|pipe| pipe.has_begun()) {
+            match pipe.prefix.is_empty() {
+                true => pipe.flush_line(outlet),
+                false => pipe.show_line(outlet),
+            }
+        }
+    }
+
+    fn turn(&mut self, limit: EpollTimeout, outlet: &mut Outlet<impl FnMut(&[u8])>) -> Turn {
         let mut events = [EpollEvent::empty(); 64];
         let count = self.epoll.wait(&mut events, limit).unwrap_or(0);
         let mut turn = Turn::default();
@@ -293,7 +332,7 @@ impl Bundle {
             }
             turn.has_moved = true;
             let pipe = &mut self.pipes[event.data() as usize];
-            pipe.read(write);
+            pipe.read(outlet);
             if !pipe.open {
                 // The descriptor is open until the bundle is dropped, so it is registered.
                 let _ = self.epoll.delete(pipe.source.as_fd());
@@ -311,17 +350,17 @@ struct Turn {
 }
 
 impl Pipe {
-    /// Whether a line has begun that may be passed on without its end: what is labelled is a line always.
+    /// Whether a line has begun that may be passed on without its end. In a file what is labelled is a line always.
     fn has_begun(&self) -> bool {
-        self.prefix.is_empty() && !self.line.is_empty()
+        self.line.len() > self.shown && (self.prefix.is_empty() || !self.is_alone)
     }
 
     /// Reads as much as the pipe may hold.
-    fn read_rest(&mut self, write: &mut impl FnMut(&[u8])) {
+    fn read_rest(&mut self, outlet: &mut Outlet<impl FnMut(&[u8])>) {
         let size = fcntl(self.source.as_fd(), FcntlArg::F_GETPIPE_SZ);
         let mut left = usize::try_from(size.unwrap_or(0)).unwrap_or(0).max(LINE_MAX);
         while self.open && left > 0 {
-            match self.read(write) {
+            match self.read(outlet) {
                 0 => return,
                 length => left = left.saturating_sub(length),
             }
@@ -329,19 +368,19 @@ impl Pipe {
     }
 
     /// Reads what is there, up to a limit. Returns its length.
-    fn read(&mut self, write: &mut impl FnMut(&[u8])) -> usize {
+    fn read(&mut self, outlet: &mut Outlet<impl FnMut(&[u8])>) -> usize {
         let mut buffer = [0; 16 << 10];
         match self.source.read(&mut buffer) {
             Ok(0) => {
                 self.open = false;
-                self.flush_line(write);
+                self.flush_line(outlet);
                 0
             }
             Ok(len) => {
                 let part = &buffer[..len];
                 self.line.extend_from_slice(part);
                 if part.contains(&b'\n') || self.line.len() > LINE_MAX {
-                    self.emit_lines(write);
+                    self.emit_lines(outlet);
                 }
                 len
             }
@@ -352,17 +391,18 @@ impl Pipe {
         }
     }
 
-    fn emit_lines(&mut self, write: &mut impl FnMut(&[u8])) {
+    fn emit_lines(&mut self, outlet: &mut Outlet<impl FnMut(&[u8])>) {
         let end = self.line.iter().rposition(|&byte| byte == b'\n');
         let Some(end) = end else {
-            return self.flush_line(write);
+            return self.flush_line(outlet);
         };
         let rest = self.line.split_off(end + 1);
         let lines = std::mem::replace(&mut self.line, rest);
-        self.pass_on(lines, write);
+        self.pass_on(lines, outlet);
     }
 
-    fn pass_on(&mut self, lines: Vec<u8>, write: &mut impl FnMut(&[u8])) {
+    fn pass_on(&mut self, lines: Vec<u8>, outlet: &mut Outlet<impl FnMut(&[u8])>) {
+        let rest = (self.shown > 0).then(|| lines[self.shown..].to_vec());
         let lines = self.prefix.put_before(lines);
         if let Some(copy) = &mut self.copy {
             // A file that takes no more is no reason to end the job.
@@ -370,19 +410,48 @@ impl Pipe {
                 self.signs.lose("an output file", &error);
             }
         }
-        if !self.is_alone {
-            write(&lines);
+        self.shown = 0;
+        match rest {
+            _ if self.is_alone => {}
+            Some(rest) => self.show_rest(rest, outlet),
+            None => {
+                outlet.turn_to(self.index);
+                (outlet.write)(&lines);
+            }
         }
     }
 
-    /// Passes on a begun line; one with a label ends there.
-    fn flush_line(&mut self, write: &mut impl FnMut(&[u8])) {
+    /// Shows lines of whose first one a part is shown: that has its label, unless others have written behind it.
+    fn show_rest(&self, mut rest: Vec<u8>, outlet: &mut Outlet<impl FnMut(&[u8])>) {
+        let end = rest.iter().position(|&byte| byte == b'\n').map_or(rest.len(), |end| end + 1);
+        let more = rest.split_off(end);
+        match outlet.turn_to(self.index) {
+            true => (outlet.write)(&rest),
+            false if rest == b"\n" => {}
+            false => (outlet.write)(&self.prefix.put_before(rest)),
+        }
+        (outlet.write)(&self.prefix.put_before(more));
+    }
+
+    /// Shows what has come of a line with a label, which stays begun.
+    fn show_line(&mut self, outlet: &mut Outlet<impl FnMut(&[u8])>) {
+        let part = self.line[self.shown..].to_vec();
+        self.shown = self.line.len();
+        match outlet.turn_to(self.index) {
+            true => (outlet.write)(&part),
+            false => (outlet.write)(&self.prefix.put_before(part)),
+        }
+        outlet.begun = Some(self.index);
+    }
+
+    /// Passes on a begun line for good; one with a label ends there.
+    fn flush_line(&mut self, outlet: &mut Outlet<impl FnMut(&[u8])>) {
         if !self.line.is_empty() {
             if !self.prefix.is_empty() {
                 self.line.push(b'\n');
             }
             let line = std::mem::take(&mut self.line);
-            self.pass_on(line, write);
+            self.pass_on(line, outlet);
         }
     }
 }
@@ -451,16 +520,48 @@ mod tests {
         File::from(sink.try_clone().expect("descriptors")).write_all(b"begun").expect("room");
         let mut bundle = forwarder.bundles[1].take().expect("not started");
         let mut written = Vec::new();
-        let mut turn = || {
-            let write = &mut |bytes: &[u8]| written.extend_from_slice(bytes);
-            bundle.turn(EpollTimeout::ZERO, write).has_moved
-        };
+        let mut outlet = Outlet::new(|bytes: &[u8]| written.extend_from_slice(bytes));
+        let mut turn = || bundle.turn(EpollTimeout::ZERO, &mut outlet).has_moved;
         assert!(turn());
         assert!(!turn(), "nothing more came");
         drop(sink);
         assert!(turn());
         assert!(!turn(), "the pipe is closed");
         assert_eq!(written, b"[0] begun\n");
+    }
+
+    #[test]
+    fn a_question_is_shown_behind_its_label() {
+        let mut forwarder = Forwarder::new(None).expect("descriptors");
+        let mut sinks: Vec<File> = Vec::new();
+        for rank in 0..2 {
+            let sink = forwarder.add(Stream::Output, label(rank), None, false);
+            sinks.push(sink.expect("descriptors").into());
+        }
+        let mut bundle = forwarder.bundles[0].take().expect("not started");
+        let written = std::cell::RefCell::new(Vec::new());
+        let mut outlet = Outlet::new(|bytes: &[u8]| written.borrow_mut().extend_from_slice(bytes));
+        let mut step = |rank: usize, text: &[u8], is_idle: bool, shown: &[u8]| {
+            sinks[rank].write_all(text).expect("room");
+            bundle.turn(EpollTimeout::ZERO, &mut outlet);
+            if is_idle {
+                bundle.show_begun(&mut outlet);
+            }
+            let written = std::mem::take(&mut *written.borrow_mut());
+            assert_eq!(written, shown, "{}", String::from_utf8_lossy(&written));
+        };
+        step(0, b"na", false, b"");
+        step(0, b"me? ", true, b"[0] name? ");
+        step(0, b"or", true, b"or");
+        step(0, b"t? a\nb\nc", false, b"t? a\n[0] b\n");
+        step(0, b"?", true, b"[0] c?");
+        // Others write: the line ends, and what follows has a label again.
+        step(1, b"one\n", true, b"\n[1] one\n");
+        step(0, b" d\n", true, b"[0]  d\n");
+        step(0, b"e?", true, b"[0] e?");
+        step(1, b"f?", true, b"\n[1] f?");
+        step(0, b"\n", true, b"\n");
+        step(1, b"\n2\n", true, b"[1] 2\n");
     }
 
     #[test]
