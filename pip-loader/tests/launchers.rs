@@ -115,6 +115,18 @@ fn output_goes_to_files() {
     let outcome = shell(&["-n", "2", "--output-filename", &quiet, "--tag-output"], script);
     assert!(outcome.lines().is_empty());
     assert_eq!(text("some/1/rank.1/stdout"), "[1,1]<stdout>:out 1\n");
+    for (words, name, lines) in [
+        (":nojobid", "rank.0", 2),
+        (":nojobid,nocopy", "rank.0", 0),
+        (":x", ":x/1/rank.0", 2),
+        ("%r:y:nocopy", "%r:y/1/rank.0", 0),
+    ] {
+        let outcome = shell(&["-n", "2", "--output-filename", &format!("{}{words}", path("more/d"))], script);
+        assert_eq!((outcome.status, outcome.output.lines().count()), (0, lines), "{words}: {outcome:?}");
+        let place = if name.starts_with("rank") { format!("more/d/{name}") } else { format!("more/d{name}") };
+        assert_eq!(text(&format!("{place}/stdout")), "out 0\n", "{words}");
+        std::fs::remove_dir_all(path("more")).expect("made just now");
+    }
 }
 
 #[test]

@@ -176,15 +176,18 @@ pub fn exported(reader: &mut Reader<'_, '_>) -> Done {
     Ok(())
 }
 
-/// `--output-filename`.
+/// `--output-filename`. What follows the last `:` are Open MPI's words if all of it are; else it is of the folder's
+/// name, in which Open MPI knows no patterns.
 pub fn output_folder(reader: &mut Reader<'_, '_>) -> Done {
     let value = words(reader.words, reader.option)?;
-    let (folder, copies) = match value.strip_suffix(":nocopy") {
-        Some(folder) => (folder, false),
-        None => (&*value, true),
-    };
+    let is_word = |word: &str| ["nocopy", "nojobid"].contains(&word.to_ascii_lowercase().as_str());
+    let split = value.rsplit_once(':').filter(|(_, words)| words.split(',').all(is_word));
+    let (folder, words) = split.unwrap_or((&value, ""));
+    let has = |name: &str| words.split(',').any(|word| word.eq_ignore_ascii_case(name));
+    let job = if has("nojobid") { "" } else { "1/" };
+    let folder = folder.replace('%', "%%");
     let output = &mut reader.options.streams.output;
-    output.copies = copies;
-    output.files = ["stdout", "stderr"].map(|name| Some(format!("{folder}/1/rank.%r/{name}")));
+    output.copies = !has("nocopy");
+    output.files = ["stdout", "stderr"].map(|name| Some(format!("{folder}/{job}rank.%r/{name}")));
     Ok(())
 }

@@ -271,9 +271,9 @@ pub static MORE: &[Row] = &[
     }),
     row(
         "--output-filename",
-        "DIR[:nocopy]",
+        "DIR[:nocopy,nojobid]",
         Job,
-        "each rank's output also goes to DIR/1/rank.N/stdout and stderr; nocopy: there only",
+        "each rank's output also goes to DIR/1/rank.N/stdout and stderr; nocopy: there only; nojobid: without 1/",
         output_folder,
     ),
     row("-s --stdin", "all|none|N", Job, "the rank that gets standard input (default 0)", |r| {
