@@ -65,6 +65,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/alone: little memory".into(), little_memory),
         trial("spawned/alone: a heap that gives memory back".into(), trims),
         trial("spawned/labels".into(), labels),
+        trial("spawned/lines of ranks that one rank spawns are whole".into(), whole),
         trial("spawned/a file keeps what came before".into(), file_kept),
         trial("spawned/-initial-errhandler".into(), initial_errhandler),
         trial("spawned/more worlds in turn than there are places".into(), || again("1", ["1500", "1"], &[])),
@@ -179,6 +180,16 @@ fn initial_errhandler() -> Outcome {
 fn labels() -> Outcome {
     let job = pip_exec("2")?.arg("-l").arg(program()?).arg("none").run()?.expect_code(0)?;
     job.expect_text("[2] child 0 ends")?.expect_text("[3] child 1 ends").map(drop)
+}
+
+/// The stream was one rank's until then. On a busy machine a begun line may be passed on for a question.
+fn whole() -> Outcome {
+    let ended = pip_exec("1")?.arg(program()?).arg("in pieces").run()?.expect_code(0)?;
+    let whole = ended.stdout.lines().filter(|line| *line == "a line in pieces").count();
+    match whole > 10 && ended.stdout.matches("another\n").count() == 20 {
+        true => Ok(()),
+        false => Err(ended.failure("lines are torn")),
+    }
 }
 
 /// The first rank's words are in the file before the world is spawned.

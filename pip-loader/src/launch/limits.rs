@@ -263,6 +263,11 @@ pub fn raise_open_files(needed: u64) -> Result<Option<(u64, u64)>, Refusal> {
     Ok(Some((soft, hard)))
 }
 
+/// Whether so many files may be open as it is.
+pub fn allows_open_files(needed: u64) -> bool {
+    getrlimit(Resource::RLIMIT_NOFILE).is_ok_and(|(soft, _)| soft >= needed)
+}
+
 /// On kernels before 5.16 a core dump of one rank kills every task of the address space,
 /// pip-exec too, which could then not say what happened. Forbids dumps there and says so.
 pub fn avoid_core_dumps() {

@@ -39,6 +39,8 @@ pub struct Streams {
     output: Output,
     /// Lines of standard output would be torn if it were the root's own.
     whole_lines: bool,
+    /// They would be if it were that of several ranks.
+    may_tear: bool,
     input: Input,
     null: OwnedFd,
     /// The files that were opened, by name. Ranks that write to the same one share its place.
@@ -72,7 +74,8 @@ impl Streams {
         let output_of_root = io::stdout();
         let output_of_root = output_of_root.as_fd();
         let is_shared = ranks > 1 || job.founder.is_some();
-        let whole_lines = (is_shared && may_tear(output_of_root)) || may_refuse(output_of_root);
+        let may_tear = may_tear(output_of_root);
+        let whole_lines = (is_shared && may_tear) || may_refuse(output_of_root);
         let needed = 4 * ranks as u64 + OWN_FILES;
         // What wrappers execute hands over its descriptors.
         let wanted = if job.spaces.wrapper.is_some() { 2 } else { 1 } * needed;
@@ -100,6 +103,7 @@ impl Streams {
             above,
             output,
             whole_lines,
+            may_tear,
             input: job.streams.input,
             null: File::open(NULL).map_err(|error| refuse(about(NULL, error)))?.into(),
             files: HashMap::new(),
@@ -110,12 +114,16 @@ impl Streams {
         Ok((this, former.flatten()))
     }
 
-    /// More ranks are about to start, whose output passes through the root if that of the others does.
+    /// So many more ranks are about to start, whose output passes through the root if that of the others does, or if
+    /// the stream was one rank's until now.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn begin_more(&mut self) -> io::Result<()> {
-        if !self.forwarders.is_empty() {
+    pub fn begin_more(&mut self, ranks: usize) -> io::Result<()> {
+        // Torn lines are better than none.
+        let has_room = || limits::allows_open_files(4 * ranks as u64 + OWN_FILES);
+        self.whole_lines |= self.may_tear && self.forwarders.is_empty() && has_room();
+        if self.whole_lines || !self.forwarders.is_empty() {
             self.forwarders.push(Forwarder::new(self.above)?);
         }
         Ok(())

@@ -64,6 +64,21 @@ static void spawn_back(char *program) {
     printf("child %d has spawned\n", rank);
 }
 
+static void say(const char *text) {
+    if (write(1, text, strlen(text)) < 0) exit(9);
+}
+
+/* One writes while the line of the other is begun. */
+static void in_pieces(void) {
+    for (int turn = 0; turn < 20; turn++) {
+        if (rank == 0) say("a line ");
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1) say("another\n");
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) say("in pieces\n");
+    }
+}
+
 static void child(MPI_Comm parents, char *program) {
     int got = 0;
     if (is("aborts") && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
@@ -92,6 +107,7 @@ static void child(MPI_Comm parents, char *program) {
         if (getenv("SPAWN_BACK")) spawn_back(program);
     }
     if (is("meets")) MPI_Barrier(parents);
+    if (is("in pieces")) in_pieces();
     printf("child %d ends\n", rank);
 }
 

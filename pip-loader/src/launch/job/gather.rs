@@ -115,7 +115,7 @@ impl Job<'_> {
         let (first, count) = (gathering.ranks.start, gathering.ranks.len());
         // Those that begin only now write too.
         let writes = gathering.has_others();
-        let opened = if writes { self.spawner.streams.begin_more() } else { Ok(()) };
+        let opened = if writes { self.spawner.streams.begin_more(count) } else { Ok(()) };
         if let Err(error) = opened {
             return self.refuse_world(gathering, &error.to_string());
         }

@@ -134,7 +134,7 @@ impl Job<'_> {
         // SAFETY: as above.
         let world = unsafe { world_of(request, self.spawner.next_world(), parts) };
         let ranks: Vec<u32> = (0..wanted as u32).collect();
-        let opened = self.spawner.streams.begin_more();
+        let opened = self.spawner.streams.begin_more(wanted);
         let settled = opened.and_then(|()| self.spawner.settle(first, &programs, world, &ranks));
         settled.map_err(|error| error.to_string())?;
         let each = programs.iter().flat_map(|program| std::iter::repeat_n(program, program.ranks));

@@ -224,7 +224,7 @@ impl Job<'_> {
             None => Answer::Refused(NO_PLACES.to_owned()),
             Some(Promise { programs, first, count, .. }) => {
                 let each = programs.iter().flat_map(|it| std::iter::repeat_n(Some((it, None)), it.ranks));
-                let opened = self.spawner.streams.begin_more();
+                let opened = self.spawner.streams.begin_more(count);
                 let opened = opened.map_err(|error| self.end_with("pass on the output of spawned ranks", &error));
                 match opened.and_then(|()| self.begin(first, count, each, true)) {
                     Ok(()) => {
