@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("stats/text".into(), text),
         trial("stats/page".into(), page),
         trial("stats/file that cannot be written".into(), unwritable),
+        trial("stats/text for a full pipe that does not block".into(), unready),
         trial("stats/a call that never returns".into(), unfinished),
         trial("stats/ranks that are killed while they count".into(), killed),
     ];
@@ -67,6 +68,20 @@ fn killed() -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Standard error does not block, and is full when the report comes: all of it comes in the end.
+/// So does that of the checker.
+fn unready() -> Outcome {
+    let source = place::root().join("tests/programs/tools/stages.c");
+    let program = programs::compile_as("stages", &source, Abi::Mpi5, &[])?;
+    let script = place::root().join("tests/programs/tools/unready.py");
+    let run = |words: &[&str]| {
+        let job = Program::new("python3").arg(&script).arg(place::built_file("pip-exec")?).args(["-n", "2"]);
+        job.args(words).arg(&program).seconds(60).run()?.expect_code(0)
+    };
+    run(&["-genv", "COHORT_STATS", "1"])?.expect_text("cohort: 2 ranks on ")?.expect_text("Pcontrol 2")?;
+    run(&["--check=warn"])?.expect_text("check: no errors").map(drop)
 }
 
 fn file(name: &str) -> Result<PathBuf, String> {

@@ -5,11 +5,12 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// How long a line waits for a reader.
@@ -53,6 +54,34 @@ pub fn say(message: fmt::Arguments<'_>) {
 /// The same with a text of many lines.
 pub fn tell(text: &str) {
     write(&format!("pip-exec: {text}\n"));
+}
+
+/// Writes all bytes, also to a descriptor that does not block, however long that takes.
+///
+/// # Errors
+/// It takes no more.
+pub fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match nix::unistd::write(to, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => {
+                let mut room = [PollFd::new(to, PollFlags::POLLOUT)];
+                let _ = poll(&mut room, PollTimeout::NONE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes a report to standard error, all of it.
+///
+/// # Errors
+/// It takes no more.
+pub fn report(text: &str) -> io::Result<()> {
+    let _alone = alone();
+    write_all(io::stderr().as_fd(), text.as_bytes()).map_err(Into::into)
 }
 
 fn write(text: &str) {

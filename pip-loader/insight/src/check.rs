@@ -11,12 +11,12 @@ use super::backtrace::{self, CallPlace, Code};
 use cohort_base::check::{self, About, FIELD, Kinds, MISTAKES, NOTE, RECORD};
 use cohort_base::settings::CHECK;
 use far::Part;
-use pip_ground::{Refusal, say};
+use pip_ground::{Refusal, say, voice};
 use pip_load::boot::Node;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use suppress::Pattern;
 
@@ -185,9 +185,14 @@ impl Wanted {
     fn tell(&self, mut report: Report) -> i32 {
         self.suppress(&mut report);
         let mut lost = false;
-        let written = io::stderr().write_all(report.text().as_bytes());
-        // A reader of the text that went away has read enough.
-        lost |= written.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+        match voice::report(&report.text()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                say(format_args!("{CHECK}: the report is lost: {error}"));
+                lost = true;
+            }
+            // A reader of the text that went away has read enough.
+            _ => {}
+        }
         for (form, file) in &self.files {
             let text = match form {
                 Form::Json => report.json(),

@@ -10,11 +10,11 @@ mod units;
 use cohort_base::settings::{ReportForm, STATS, report};
 use data::NodeStatistics;
 use pip_ground::caption::Caption;
-use pip_ground::{Refusal, say};
+use pip_ground::{Refusal, say, voice};
 use pip_load::boot::Node;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A report that the user wants.
@@ -68,7 +68,7 @@ impl Wanted {
             }
         };
         let written = match self.form {
-            ReportForm::Text => std::io::stderr().write_all(text::report(&job).as_bytes()),
+            ReportForm::Text => voice::report(&text::report(&job)),
             ReportForm::Json => fs::write(&self.file, with_job(&json, &job, caption)),
             ReportForm::Html => fs::write(&self.file, page::page(&with_job(&json, &job, caption))),
         };

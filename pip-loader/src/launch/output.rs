@@ -10,7 +10,7 @@
 //! time limits and its managers.
 
 use super::prefix::{Prefix, Stream};
-use pip_ground::say;
+use pip_ground::{say, voice};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -459,28 +459,12 @@ impl Pipe {
 /// Writes all of it to a stream of the root's, however long that takes.
 fn write_to(stream: Stream, bytes: &[u8]) -> Result<(), Errno> {
     match stream {
-        Stream::Output => write_all(io::stdout().as_fd(), bytes),
+        Stream::Output => voice::write_all(io::stdout().as_fd(), bytes),
         Stream::Error => {
-            let _alone = pip_ground::voice::alone();
-            write_all(io::stderr().as_fd(), bytes)
+            let _alone = voice::alone();
+            voice::write_all(io::stderr().as_fd(), bytes)
         }
     }
-}
-
-/// Writes all bytes, also to a descriptor that does not block.
-fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match nix::unistd::write(to, bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::EINTR) => {}
-            Err(Errno::EAGAIN) => {
-                let mut room = [PollFd::new(to, PollFlags::POLLOUT)];
-                let _ = poll(&mut room, PollTimeout::NONE);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
