@@ -76,8 +76,12 @@ pub extern "C" fn la_version(version: c_uint) -> c_uint {
     version
 }
 
-/// Whether a process manager started this process that is not `pip-exec`.
+/// Whether a process manager started this process that is not `pip-exec`. A rank may have variables of the one that
+/// started `pip-exec` (`--keep-pmi`).
 fn has_other_launcher() -> bool {
+    if linker::rank_boot().is_some() {
+        return false;
+    }
     let set = |name: &str| {
         let mut entries = linker::environment();
         entries.any(|entry| names::after(entry, name.as_bytes()).is_some())

@@ -1,7 +1,7 @@
 //! What whoever has started the launcher has left behind: signals that it ignores, variables of a step of Slurm's,
 //! libraries that it loads first.
 
-use super::{mpich, one_world, two, world};
+use super::{MPI4PY, mpich, one_world, two, world};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
@@ -18,17 +18,27 @@ const PIPE: u64 = 1 << 12;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 8] = [
+    let named: [(&str, Body); 9] = [
         ("isolated ranks within a step of Slurm's", step),
         ("a hang-up that is ignored", hang_up),
         ("SIGINT that is ignored", in_background),
         ("SIGPIPE that is ignored", pipe),
         ("two signals to end are one", twice),
         ("input for a rank that is none", no_reader),
+        ("a manager's variables that ranks see", kept),
         ("another MPI's RPATH in what loads a library", chain),
         ("another MPI that is preloaded is refused", preloaded),
     ];
     named.map(|(name, body)| trial(format!("dropin/inherited/{name}"), body)).into()
+}
+
+/// As with `--keep-pmi`: they do not make the ranks another launcher's, whose MPI is left alone.
+fn kept() -> Outcome {
+    let python = place::cached("mpi4py-beside-mpich-venv/bin/python", "beside")?;
+    ["PMI_PORT", "PMIX_NAMESPACE"].into_iter().try_for_each(|name| {
+        let run = two()?.args(["-env", name, "x"]).arg(&python);
+        one_world(run.args(["-c", MPI4PY]).run()?).map(drop)
+    })
 }
 
 fn step() -> Outcome {
