@@ -4,6 +4,8 @@ use crate::command::Program;
 use crate::directives::Abi;
 use crate::trials::Trial;
 use crate::{Outcome, event, place, programs, trial};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -32,6 +34,9 @@ pub fn trials() -> Vec<Trial> {
             })
         }),
         trial("live/a killed launcher is listed no more".into(), killed),
+        trial("live/a job that is stopped has not ended".into(), || {
+            with_job("stopped", &[], |job| job.is_listed().and_then(|()| job.is_silent_when_stopped()))
+        }),
         trial("live/a rank whose first thread has left".into(), first_thread),
     ]
 }
@@ -215,6 +220,25 @@ impl Job {
             }
         }
         Ok(())
+    }
+
+    fn is_silent_when_stopped(&self) -> Result<(), String> {
+        let mut top = Command::new(&self.launcher);
+        top.args(["--top", &self.pid(), "--delay", "0.1"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut top = top.spawn().map_err(|error| error.to_string())?;
+        // Once there is a table, it has begun to watch.
+        let mut byte = [0];
+        let begun = top.stdout.as_mut().map(|output| output.read_exact(&mut byte));
+        let launcher = Pid::from_raw(self.pid.cast_signed()).ok_or("no process")?;
+        let _ = kill_process(launcher, Signal::STOP);
+        let ended = top.wait_with_output();
+        let _ = kill_process(launcher, Signal::CONT);
+        let ended = ended.map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&ended.stderr);
+        match begun.is_some_and(|begun| begun.is_ok()) && ended.status.code() == Some(2) {
+            true if said.contains("does not answer: it is stopped") => Ok(()),
+            _ => Err(format!("{}: {said}", ended.status)),
+        }
     }
 
     fn ignores_strangers(&self) -> Result<(), String> {

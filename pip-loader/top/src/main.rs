@@ -79,7 +79,7 @@ fn watch<W: Write>(
         let left = next.saturating_duration_since(Instant::now());
         if left.is_zero() {
             next = Instant::now() + delay;
-            match watched.ask() {
+            match watched.ask().map_err(|refusal| std::io::Error::other(refusal.to_string()))? {
                 Some(view) => app.update(view),
                 None => return Ok(true),
             }

@@ -60,6 +60,7 @@ impl LauncherConnection {
     /// The job has ended, or does not answer: it is stopped.
     pub fn answer(&mut self, kind: Kind, until: Instant) -> std::io::Result<String> {
         let (mut received, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+        let mut is_late = false;
         loop {
             let taken = Frame::take(&mut received, ANSWER_MAX);
             let frame = taken.map_err(|what| {
@@ -70,10 +71,11 @@ impl LauncherConnection {
                 return Ok(String::from_utf8_lossy(&frame.body).into_owned());
             }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            // What has come is taken, though another job may have been waited for all the time.
+            if left.is_zero() && std::mem::replace(&mut is_late, true) {
                 return Err(ErrorKind::TimedOut.into());
             }
-            self.stream.set_read_timeout(Some(left))?;
+            self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(length) => received.extend_from_slice(&buffer[..length]),
@@ -114,14 +116,10 @@ pub(super) fn jobs_at(beginning: &str) -> Result<Vec<Described>, Refusal> {
     // All are asked before the first is waited for.
     jobs.retain_mut(|job| job.ask(Kind::Describe).is_ok());
     let until = Instant::now() + PATIENCE;
-    let described = jobs.into_iter().filter_map(|mut job| {
-        match job.answer(Kind::Describe, until) {
-            Ok(text) => Some((job, Some(Record::decode(&text)))),
-            // It has ended meanwhile.
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => None,
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
-            Err(_) => Some((job, None)),
-        }
+    let described = jobs.into_iter().filter_map(|mut job| match job.answer(Kind::Describe, until) {
+        Ok(text) => Some((job, Some(Record::decode(&text)))),
+        Err(error) if is_end(&error) => None,
+        Err(_) => Some((job, None)),
     });
     Ok(described.collect())
 }
@@ -176,7 +174,13 @@ pub(super) fn one_of_each(jobs: &mut Vec<Described>) {
     jobs.retain(|_| keep.next().unwrap_or(true));
 }
 
-fn silent(pid: i32) -> Refusal {
+/// Whether a job that has not answered has ended meanwhile.
+pub(super) fn is_end(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
+
+/// One that has not is stopped, or speaks otherwise.
+pub(super) fn silent(pid: i32) -> Refusal {
     Refusal::new(format!("the job of process {pid} does not answer: it is stopped, or of another version"))
 }
 

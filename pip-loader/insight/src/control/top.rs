@@ -292,21 +292,27 @@ impl Watched {
     pub fn begin(pid: Option<i32>) -> Result<Self, Refusal> {
         let (job, record) = client::find(pid)?;
         let mut this = Self { job, record, last: Vec::new() };
-        if this.ask().is_none() {
+        if this.ask()?.is_none() {
             return Err(Refusal::new("the job has ended"));
         }
         Ok(this)
     }
 
     /// What happened since the last call, or since the beginning; `None` when the job has ended.
-    pub fn ask(&mut self) -> Option<View> {
-        self.job.ask(Kind::Sample).ok()?;
-        let until = Instant::now() + client::PATIENCE;
-        let text = self.job.answer(Kind::Sample, until).ok()?;
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn ask(&mut self) -> Result<Option<View>, Refusal> {
+        let asked = self.job.ask(Kind::Sample);
+        let text = match asked.and_then(|()| self.job.answer(Kind::Sample, Instant::now() + client::PATIENCE)) {
+            Ok(text) => text,
+            Err(error) if client::is_end(&error) => return Ok(None),
+            Err(_) => return Err(client::silent(self.job.pid)),
+        };
         let now: Vec<NodeSample> = text.split("\n\n\n").map(NodeSample::decode).collect();
         let view = View::between(&self.last, &now);
         self.last = now;
-        Some(view)
+        Ok(Some(view))
     }
 
     /// A line that names the job.
@@ -319,13 +325,13 @@ impl Watched {
 /// Writes a table per interval, until the job or the reader ends.
 ///
 /// # Errors
-/// There is no such job.
+/// There is no such job, or it does not answer.
 pub fn write_plain(wanted: &Wanted) -> Result<(), Refusal> {
     let mut watched = Watched::begin(wanted.pid)?;
     let mut left = wanted.times.unwrap_or(usize::MAX);
     while left > 0 {
         std::thread::sleep(wanted.delay);
-        let Some(view) = watched.ask() else {
+        let Some(view) = watched.ask()? else {
             return Ok(());
         };
         let text = format!("{}\n{}\n", watched.title(), view.table(wanted.sort));
