@@ -425,7 +425,7 @@ pub struct WorldBoot {
     pub parents_len: u32,
     /// Ranks of it that have come to their end.
     pub done: AtomicU32,
-    /// Communicators of its ranks that reach beyond it, each counted at each rank.
+    /// Communicators, windows and files of its ranks that reach beyond it, each counted at each rank.
     pub links: AtomicU32,
     /// Requests of its ranks that the launcher has not answered, and may look into.
     pub open: AtomicU32,

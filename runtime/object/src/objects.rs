@@ -160,6 +160,7 @@ impl Objects {
         let window = core::ptr::from_ref(&*win.window).cast_mut();
         let index = self.wins.insert(&mut self.rank.enter(), win);
         let handle = dynamic(HandleKind::Win, index.ok_or(neutral::ERR_OTHER)?);
+        self.win(handle)?.comm().link(true);
         self.win_count.fetch_add(1, Ordering::Relaxed);
         if let Some(place) = self.windows.get((handle & INDEX_MAX) as usize) {
             // Release pairs with the Acquire in `window`.
@@ -425,6 +426,7 @@ impl Objects {
     pub fn add_file(&self, file: Box<File>) -> Outcome<u32> {
         let index = self.files.insert(&mut self.rank.enter(), file);
         let handle = dynamic(HandleKind::File, index.ok_or(neutral::ERR_OTHER)?);
+        self.file(handle)?.comm().link(true);
         self.file_count.fetch_add(1, Ordering::Relaxed);
         Ok(handle)
     }

@@ -261,12 +261,15 @@ impl Win {
     /// Of the collective inside.
     pub fn release(self) -> Outcome<()> {
         let met = coll::barrier_within(&self.comm.collective());
-        if self.window.is_broken() {
-            self.window.abandon(self.comm.owner());
-        } else {
-            met?;
-            self.window.close(self.comm.owner());
-        }
+        let met = match self.window.is_broken() {
+            true => {
+                self.window.abandon(self.comm.owner());
+                Ok(())
+            }
+            false => met.inspect(|()| self.window.close(self.comm.owner())),
+        };
+        self.comm.link(false);
+        met?;
         self.comm.release();
         Ok(())
     }

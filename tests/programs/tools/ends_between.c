@@ -1,6 +1,7 @@
-/* Two worlds of two ranks each: ARGUMENTS: WHO ends, in which WAY, while the others wait for it in which CALL. Those of
-   the second world are children; `server` and `client` have parted, and meet at a port of rank 1 of the first world,
-   `far server` and `far client` at one of rank 1 of the second. */
+/* Two worlds of two ranks each: ARGUMENTS: WHO ends, in which WAY, while the others wait for it in which CALL. Those
+   of the second world are children, who share nothing with their parents but a window or a file in `fence` and
+   `write`; `server` and `client` have parted, and meet at a port of rank 1 of the first world, `far server` and `far
+   client` at one of rank 1 of the second. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +29,25 @@ static void end(void) {
     exit(99);
 }
 
+/* Leaves the two worlds with a window or a file only, in which those wait who do not end. */
+static void share(MPI_Comm other, int is_child, int ends) {
+    MPI_Comm merged;
+    MPI_Win win;
+    MPI_File file;
+    static int word;
+    int fences = is(call, "fence");
+    MPI_Intercomm_merge(other, is_child, &merged);
+    if (fences) MPI_Win_create(&word, sizeof word, 1, MPI_INFO_NULL, merged, &win);
+    else MPI_File_open(merged, getenv("FILE"), MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_Comm_disconnect(&merged);
+    MPI_Comm_disconnect(&other);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (ends) end();
+    if (fences) MPI_Win_fence(0, win);
+    else MPI_File_write_all(file, &word, 1, MPI_INT, MPI_STATUS_IGNORE);
+    printf("%s returned\n", call);
+}
+
 /* What rank 1 of the other side does not answer. */
 static void await(MPI_Comm other) {
     MPI_Comm merged;
@@ -41,7 +61,12 @@ static void await(MPI_Comm other) {
 }
 
 static void related(MPI_Comm other, int is_child) {
-    if (is(who, "child") == is_child && rank == 1) end();
+    int ends = is(who, "child") == is_child && rank == 1;
+    if (is(call, "fence") || is(call, "write")) {
+        share(other, is_child, ends);
+        return;
+    }
+    if (ends) end();
     await(other);
 }
 

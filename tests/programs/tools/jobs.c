@@ -1,11 +1,11 @@
-/* One of two jobs that meet at a port: ARGUMENTS: HOW, `serve` or `visit`, and how often.
-   `all`: everything that a communicator of both can do. `turns`: clients in turn, of one rank each. `many`: the
-   server keeps all clients and answers the last one first. `join`: by a socket; `mute`: by one whose other end
-   stops. `parted CALL`, `ends WAY`: how one ends. `leaves free`, `leaves disconnect`: the client has sent what is
-   not taken yet, and gives the communicator up. `waits FILE`, `stops FILE`: a client that dies while it waits in
-   MPI_Comm_connect, before or after the server has accepted it, and another one. `refused`: a name that cannot be
-   published. `departs`: rank 0 of the server ends by MPI_ERRORS_ABORT, alone. The port is published as "port of
-   jobs", or stands in the environment as PORT. */
+/* One of two jobs that meet at a port: ARGUMENTS: HOW, `serve` or `visit`, and how often. `all`: everything that a
+   communicator of both can do. `turns`: clients in turn, of one rank each. `many`: the server keeps all clients and
+   answers the last one first. `join`: by a socket; `mute`: by one whose other end stops. `parted WAY`, `ends WAY`,
+   `shares WAY`: how one ends, the last one with a window only that joins both. `leaves free`, `leaves disconnect`:
+   the client has sent what is not taken yet, and gives the communicator up. `waits FILE`, `stops FILE`: a client that
+   dies while it waits in MPI_Comm_connect, before or after the server has accepted it, and another one. `refused`: a
+   name that cannot be published. `departs`: rank 0 of the server ends by MPI_ERRORS_ABORT, alone. The port is
+   published as "port of jobs", or stands in the environment as PORT. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -347,6 +347,20 @@ static void departs(void) {
     MPI_Abort(MPI_COMM_WORLD, 99);
 }
 
+/* A window joins the two jobs after the communicator, in which the server waits for the client. */
+static void shares(const char *way) {
+    MPI_Comm other, merged;
+    MPI_Win win;
+    meet(MPI_COMM_WORLD, &other);
+    MPI_Intercomm_merge(other, serves, &merged);
+    MPI_Win_create(&size, sizeof size, 1, MPI_INFO_NULL, merged, &win);
+    MPI_Comm_disconnect(&merged);
+    MPI_Comm_disconnect(&other);
+    if (!serves && rank == size - 1) end(way);
+    if (!serves) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_fence(0, win);
+}
+
 /* Messages of the client that it does not wait for, one of them buffered. */
 static void leaves(const char *way) {
     enum { SENDS = 3, BYTES = 10 << 20 };
@@ -390,6 +404,7 @@ int main(int argc, char **argv) {
     if (is(how, "ends")) ends(argv[3], 0);
     if (is(how, "parted")) ends(argv[3], 1);
     if (is(how, "departs")) departs();
+    if (is(how, "shares")) shares(argv[3]);
     if (is(how, "leaves")) leaves(argv[3]);
     if (serves && rank == 0 && meets) {
         MPI_Unpublish_name("port of jobs", MPI_INFO_NULL, port);

@@ -33,7 +33,7 @@ const PARTED: [(&str, Way, &str); 7] = [
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let related = ["child", "parent"].into_iter().flat_map(|who| {
-        let calls = ["merge", "disconnect", "receive", "probe", "barrier"];
+        let calls = ["merge", "disconnect", "receive", "probe", "barrier", "fence", "write"];
         calls.map(|call| (who, call))
     });
     let met = ["server", "client", "far server", "far client"].into_iter().flat_map(|who| {
@@ -62,7 +62,10 @@ fn may_go_on(who: &str, way: Way, call: &str) -> bool {
 fn ends(who: &str, (way, status, said): Way, call: &str) -> Result<Ended, String> {
     let source = place::root().join("tests/programs/tools/ends_between.c");
     let program = programs::compile(&source, Abi::Mpi5, &[])?;
-    let job: Program = pip_exec("2")?.env("COHORT_DEADLOCK", "end").env("COHORT_DEADLOCK_AFTER", "1");
+    let job: Program = pip_exec("2")?
+        .env("FILE", place::scratch()?.join("shared"))
+        .env("COHORT_DEADLOCK", "end")
+        .env("COHORT_DEADLOCK_AFTER", "1");
     // Where other jobs may connect, who accepts has not hung.
     let job = if call == "accept" { job.env("COHORT_CONNECT", "job") } else { job };
     let ended = job.arg(program).args([who, way, call]).run()?;

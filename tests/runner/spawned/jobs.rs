@@ -38,8 +38,12 @@ pub fn trials() -> Vec<Trial> {
         );
         trial(name, move || all(server, client, setting))
     });
-    let ends = ENDS.iter().map(|&(way, status)| {
-        trial(format!("spawned/two jobs: {way} of one that is connected"), move || ends(way, status))
+    let connected = ENDS.iter().map(|&(way, status)| {
+        trial(format!("spawned/two jobs: {way} of one that is connected"), move || ends("ends", way, status))
+    });
+    let shares = ENDS.iter().map(|&(way, status)| {
+        let name = format!("spawned/two jobs: {way} of one that is connected by a window");
+        trial(name, move || ends("shares", way, status))
     });
     let parted = ENDS.iter().chain(&[("finalize", 0)]).map(|&(way, status)| {
         trial(format!("spawned/two jobs: {way} of one that has parted"), move || parted(way, status))
@@ -52,7 +56,7 @@ pub fn trials() -> Vec<Trial> {
             })
         })
     });
-    let mut trials: Vec<Trial> = all.chain(ends).chain(parted).chain(vanished).collect();
+    let mut trials: Vec<Trial> = all.chain(connected).chain(shares).chain(parted).chain(vanished).collect();
     trials.extend([
         trial("spawned/two jobs: a hundred clients in turn".into(), || meet(["1", "1"], ["turns", "100"])),
         trial("spawned/two jobs: MPI_Comm_free before all is taken".into(), || meet(["2", "2"], ["leaves", "free"])),
@@ -151,9 +155,9 @@ fn join() -> Outcome {
     met
 }
 
-fn ends(way: &str, status: i32) -> Outcome {
-    let client = job("2", Abi::Mpi5, "ends", "visit", way)?;
-    let (server, client) = beside(job("2", Abi::Mpi5, "ends", "serve", way)?, || client.run())?;
+fn ends(how: &str, way: &str, status: i32) -> Outcome {
+    let client = job("2", Abi::Mpi5, how, "visit", way)?;
+    let (server, client) = beside(job("2", Abi::Mpi5, how, "serve", way)?, || client.run())?;
     server.expect_code(1)?.expect_text("another job that this one is connected with")?;
     client.expect_code(status).map(drop)
 }

@@ -1,10 +1,10 @@
 //! Whom a rank waits for at the end (MPI-5.0, 11.10.4): those of its world, and of all worlds that communicators join
 //! with that, one by way of the other.
 //!
-//! Each world has a count for each place of the node: how many communicators of its ranks, each counted at each rank,
-//! have the rank there as a member, if that is of another world. With the worlds of these places it is joined. A place
-//! whose rank has disconnected earlier than its peers may be another world's already when they do; until then they wait
-//! for that one too.
+//! Each world has a count for each place of the node: how many communicators, windows and files of its ranks, each
+//! counted at each rank, have the rank there as a member, if that is of another world. With the worlds of these places
+//! it is joined. A place whose rank has disconnected earlier than its peers may be another world's already when they
+//! do; until then they wait for that one too.
 //!
 //! Nodes count what their own ranks know. So where a communicator reaches beyond the node, all of it wait for all.
 

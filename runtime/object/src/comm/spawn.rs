@@ -177,8 +177,8 @@ impl Comm {
         Some(made)
     }
 
-    /// Counts it among those that join its caller's world with others and need the connections with other jobs, or no
-    /// more.
+    /// Counts it, or the window or the file whose members meet on it, among what joins its caller's world with others
+    /// and needs the connections with other jobs, or no more.
     pub(crate) fn link(&self, more: bool) {
         if self.beyond().next().is_some() {
             self.rank.node().link(self.rank, self.beyond(), more);

@@ -378,6 +378,7 @@ impl File {
         let ended = away.map_or(Ok(()), |away| away.release(&comm));
         let ended = ended.and(exclusion.try_into_inner().map_or(Ok(()), Exclusion::release));
         lines.apart.get().inspect(|apart| apart.leave(comm.owner()));
+        comm.link(false);
         comm.release();
         closed.and(removed).and(ended)
     }
