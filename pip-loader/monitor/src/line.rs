@@ -231,7 +231,7 @@ fn id(body: &mut &[u8]) -> Option<Id> {
 }
 
 /// Has the kernel end a connection whose other end has been silent for so many seconds, and send short messages at
-/// once.
+/// once. The other end reads at all times: the kernel takes one without room for silent.
 ///
 /// # Errors
 /// The system's.

@@ -8,6 +8,7 @@
 mod carry;
 mod contact;
 mod names;
+mod overflow;
 mod wire;
 
 use carry::{Carrier, Greeting};

@@ -75,6 +75,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/two jobs: MPI_Comm_join of what says no more".into(), mute),
         trial("spawned/two jobs: who accepts has not hung".into(), waits),
         trial("spawned/two jobs: a world that ends while its launcher connects".into(), cut_short),
+        trial("spawned/two jobs: a full inbox holds up nobody else".into(), flooded),
     ]);
     trials
 }
@@ -121,6 +122,20 @@ fn departs() -> Outcome {
     let client = job("1", Abi::Mpi5, "departs", "visit", "")?;
     let (server, _) = beside(job("2", Abi::Mpi5, "departs", "serve", "")?, || client.run())?;
     server.expect_code(6)?.expect_text("MPI_ERRORS_ABORT").and_then(|ended| ended.expect_text("passed")).map(drop)
+}
+
+/// What a rank has no room for holds up neither another rank nor the connection, whose hosts are not silent.
+fn flooded() -> Outcome {
+    let program = programs::compile(&place::root().join("tests/programs/tools/flooded.c"), Abi::Mpi5, &[])?;
+    let job = |ranks: &str| -> Result<Program, String> {
+        let job = super::pip_exec(ranks)?.env("COHORT_PROGRESS", "none").env("COHORT_NET_TIMEOUT", "2");
+        Ok(job.arg(&program))
+    };
+    let file = place::scratch()?.join("go on");
+    let client = job("16")?.arg("visit");
+    let (server, client) = beside(job("2")?.arg("serve").arg(file), || client.run())?;
+    client.expect_code(0)?;
+    server.expect_code(0)?.expect_text("all of the flood has come").map(drop)
 }
 
 /// Each one's connection is over when the next one comes.

@@ -1,11 +1,12 @@
 //! Carries packets between ranks of this node and a node of another job: two threads for each connection.
 //!
 //! One takes what ranks have left in the line's ring and writes it to the connection, the other reads the connection
-//! and puts packets into the inboxes of ranks, which it wakes. Both wait in the kernel: for the ring's bell, and for
-//! input. Frames are the same in rings and on connections, but that ranks of this node know those of the other one by
-//! numbers of their own ([`cohort_bridge`]).
+//! and puts packets into the inboxes of ranks, which it wakes; where there is no room they wait for it ([`Overflow`]).
+//! Both wait in the kernel: for the ring's bell, and for input. Frames are the same in rings and on connections, but
+//! that ranks of this node know those of the other one by numbers of their own ([`cohort_bridge`]).
 
 use super::contact::Place;
+use super::overflow::{Overflow, Waiting};
 use super::wire::{Reader, Wire, Writer};
 use cohort_base::boot::VERSION;
 use cohort_base::spawn::SHARED_NUMBERS;
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 /// Bytes that are written at a time.
 const PIECE: usize = 256 << 10;
 
-/// How long a rank that reads nothing holds up others between two looks whether the line has ended.
+/// How long a rank that reads nothing is waited for between two looks whether it, the line or the job has ended.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How long the end of a connection waits until it counts as a failure: those who disconnect leave one after the other.
@@ -143,6 +144,8 @@ pub struct Carrier {
     /// This job goes on when another one fails.
     outlives: bool,
     news: News,
+    /// What waits for room in inboxes.
+    overflow: Overflow,
     /// Ranks of this node that have failed since there is a carrier: before that nobody could be told of a port.
     dead: Mutex<BTreeSet<u32>>,
     /// Makes lines and inboxes.
@@ -158,8 +161,8 @@ impl Carrier {
     #[must_use]
     pub fn new(node: Node, bridge: &'static Bridge, outlives: bool) -> Self {
         let (ends, writers) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let (news, dead) = (News::default(), Mutex::default());
-        Self { node, bridge, outlives, news, dead, turn: Mutex::new(()), ends, writers }
+        let (news, overflow, dead) = (News::default(), Overflow::default(), Mutex::default());
+        Self { node, bridge, outlives, news, overflow, dead, turn: Mutex::new(()), ends, writers }
     }
 
     /// The line to this place that leads somewhere; makes one if there is none. None if no numbers are left.
@@ -279,7 +282,7 @@ impl Carrier {
 
     /// Reads what is for ranks of this node, until the connection ends; gives the system's number for the reason, or 0
     /// if the other job is over as jobs are.
-    fn read(&self, line: &'static Line, stream: Reader) -> io::Result<i32> {
+    fn read(&'static self, line: &'static Line, stream: Reader) -> io::Result<i32> {
         let mut stream = BufReader::with_capacity(PIECE, stream);
         let mut body = Vec::new();
         loop {
@@ -297,6 +300,8 @@ impl Carrier {
                 if !line.survives() {
                     return Ok(libc::EOWNERDEAD);
                 }
+                // Behind what it has sent before.
+                self.await_overflow(line);
                 self.node.failed_outside(line, Some(frame.from));
                 continue;
             }
@@ -312,11 +317,7 @@ impl Carrier {
             stream.read_exact(&mut body)?;
             let used = if body.is_empty() { 0 } else { frame.length as usize };
             if frame.kind == Kind::Packet as u32 && self.is_over(frame.to) {
-                let gone = Frame { length: 0, kind: Kind::Gone as u32, from: frame.to, to: frame.from };
-                // A rank may have the ring's lock for long: it was killed, or waits for a CPU.
-                if !line.out.push(gone, [&[], &[]], false) {
-                    self.tell_on(line, gone);
-                }
+                self.refuse(line, frame.from, frame.to);
                 continue;
             }
             let here = Frame { from: line.first + frame.from, ..frame };
@@ -324,24 +325,61 @@ impl Carrier {
         }
     }
 
-    /// Puts something into the inbox of a rank, as soon as there is room, and wakes it.
-    fn put(&self, line: &Line, frame: Frame, body: &[u8]) {
+    /// Tells a rank of the other node, by its index there, that a rank of this one answers nothing more.
+    fn refuse(&self, line: &Line, from: u32, to: u32) {
+        let gone = Frame { length: 0, kind: Kind::Gone as u32, from: to, to: from };
+        // A rank may have the ring's lock for long: it was killed, or waits for a CPU.
+        if !line.out.push(gone, [&[], &[]], false) {
+            self.tell_on(line, gone);
+        }
+    }
+
+    /// Puts something into the inbox of a rank, which it wakes, or has it wait for room there.
+    fn put(&'static self, line: &'static Line, frame: Frame, body: &[u8]) {
         let Some(inbox) = self.inbox(frame.to) else {
             // It is missed by the rank that it is for, and the line with it.
             return line.end(libc::ENOMEM);
         };
-        while !inbox.push(frame, [body, &[]], true) {
+        if !self.overflow.is_for(frame.to) && inbox.push(frame, [body, &[]], true) {
             self.node.arrived(frame.to);
-            if !line.is_open() || self.ends.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.overflow.add(Waiting { line, frame, body: body.to_vec() }) {
+            let thread = std::thread::Builder::new().name("port-inbox".into());
+            if thread.spawn(move || self.fill(frame.to, inbox)).is_err() {
+                self.fill(frame.to, inbox);
+            }
+        }
+    }
+
+    /// Moves what waits for a rank into its inbox, until nothing does.
+    fn fill(&self, rank: u32, inbox: &Ring) {
+        loop {
+            let is_over = self.is_over(rank);
+            let is_done = self.overflow.move_on(rank, |Waiting { line, frame, body }| {
+                if is_over && frame.kind == Kind::Packet as u32 {
+                    self.refuse(line, frame.from - line.first, rank);
+                }
+                is_over || inbox.push(*frame, [body, &[]], true)
+            });
+            self.node.arrived(rank);
+            if is_done || self.ends.load(Ordering::Relaxed) {
                 return;
             }
             inbox.wait_for_room(PATIENCE);
         }
-        self.node.arrived(frame.to);
+    }
+
+    /// Waits until all that has come by a line is in inboxes: what follows must not overtake it.
+    fn await_overflow(&self, line: &Line) {
+        while self.overflow.is_of(line) && line.is_open() && !self.ends.load(Ordering::Relaxed) {
+            std::thread::sleep(PATIENCE);
+        }
     }
 
     /// A line is over: tells all ranks.
     fn finish(&self, line: &'static Line, code: i32) {
+        self.await_overflow(line);
         let is_failure = code != 0;
         let is_waited_for = is_failure || line.survives();
         let until = Instant::now() + if is_failure { LEAVE_TIME } else { PART_TIME };
