@@ -106,34 +106,54 @@ pub fn is_shared(context: u32) -> bool {
     context / 2 >= SHARED_NUMBERS
 }
 
-/// What connections are to carry behind what is in their rings, by the lines' first numbers: so many bytes that are in
-/// front of it at most, and the frame.
+/// Something that a connection is to carry behind what is in its ring.
+struct Due {
+    /// The line's first number.
+    line: u32,
+    /// So many bytes are in front of it at most.
+    before: usize,
+    /// The writer had it in mind when it looked into the ring: what was there before it, it has seen.
+    is_seen: bool,
+    frame: Frame,
+}
+
+/// What connections are to carry behind what is in their rings.
 #[derive(Default)]
-struct News(Mutex<Vec<(u32, usize, Frame)>>);
+struct News(Mutex<Vec<Due>>);
 
 impl News {
+    fn all(&self) -> MutexGuard<'_, Vec<Due>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a frame that is to be carried on a line, unless it is there already.
     fn add(&self, line: u32, frame: Frame) {
-        let mut news = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !news.iter().any(|&(of, _, due)| (of, due) == (line, frame)) {
-            news.push((line, RING, frame));
+        let mut news = self.all();
+        if !news.iter().any(|due| (due.line, due.frame) == (line, frame)) {
+            news.push(Due { line, before: RING, is_seen: false, frame });
         }
     }
 
-    /// Takes out what is due on a line when so many more bytes have been written.
+    /// The writer of a line is about to look into its ring.
+    fn see(&self, line: u32) {
+        self.all().iter_mut().filter(|due| due.line == line).for_each(|due| due.is_seen = true);
+    }
+
+    /// Takes out what is due on a line when so many bytes have been written that the writer has found in the ring. What
+    /// has come since it [looked](News::see) is not: something may lie in front of it that the writer has not found.
     fn take(&self, line: u32, written: usize) -> Vec<Frame> {
-        let mut news = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut due = Vec::new();
-        news.retain_mut(|(of, before, frame)| {
-            let is_due = *of == line && *before <= written;
+        let (mut news, mut taken) = (self.all(), Vec::new());
+        news.retain_mut(|due| {
+            let counts = due.line == line && due.is_seen;
+            let is_due = counts && due.before <= written;
             match is_due {
-                true => due.push(*frame),
-                false if *of == line => *before -= written,
+                true => taken.push(due.frame),
+                false if counts => due.before -= written,
                 false => {}
             }
             !is_due
         });
-        due
+        taken
     }
 }
 
@@ -228,6 +248,7 @@ impl Carrier {
             let heard = line.out.heard();
             // Before the looks: who ends the line says first what it has to say.
             let is_open = line.is_open();
+            self.news.see(line.first);
             let front = line.out.front(PIECE);
             let news = self.news.take(line.first, if front.is_empty() { RING } else { front.len() });
             if !front.is_empty() {
@@ -447,11 +468,17 @@ mod tests {
             news.add(100, frame(from));
         }
         news.add(200, frame(5));
+        assert!(news.take(100, RING).is_empty(), "what was in the ring is not known");
+        for line in [100, 200] {
+            news.see(line);
+        }
         assert!(news.take(100, RING / 2).is_empty());
         assert_eq!(news.take(100, RING / 2), [frame(3), frame(4)]);
         assert_eq!((news.take(100, RING), news.take(200, RING)), (vec![], vec![frame(5)]));
         // Said once more after it was carried.
         news.add(100, frame(3));
+        news.see(100);
+        news.add(100, frame(6));
         assert_eq!(news.take(100, RING), [frame(3)]);
     }
 }
