@@ -223,6 +223,10 @@ impl Carrier {
                 line.end(error.raw_os_error().unwrap_or(libc::EPIPE));
             }
             writer.close();
+            // A server has any number of clients in its life.
+            let (memory, size) = line.out.memory();
+            // SAFETY: a mapping of ours, whose bytes only this thread has read, which does so no more.
+            unsafe { libc::madvise(memory.cast(), size, libc::MADV_DONTNEED) };
             self.writers.fetch_sub(1, Ordering::AcqRel);
         };
         let begun = std::thread::Builder::new().name("port-writer".into()).spawn(write).inspect_err(|_| {
@@ -416,10 +420,6 @@ impl Carrier {
             self.node.failed_outside(line, None);
         }
         line.end(if code == 0 { ENDED } else { code });
-        // A server has any number of clients in its life.
-        let (memory, size) = line.out.memory();
-        // SAFETY: a mapping of ours, whose bytes nobody reads any more.
-        unsafe { libc::madvise(memory.cast(), size, libc::MADV_DONTNEED) };
         let over = |to| Frame { length: code.cast_unsigned(), kind: Kind::Over as u32, from: line.first, to };
         let tell = |rank: &u32| {
             self.node.arrived(*rank) && {
