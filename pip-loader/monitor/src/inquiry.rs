@@ -195,7 +195,7 @@ impl Monitor {
                 Some(back) => {
                     let mut peers = self.peers.iter_mut();
                     if let Some(peer) = peers.find(|peer| peer.is_at_work() && peer.node == back) {
-                        peer.send(&Frame::Answer(id, parts));
+                        peer.send(&Frame::answer(id, parts));
                     }
                 }
             }

@@ -97,6 +97,18 @@ pub struct Peer {
 }
 
 impl Frame {
+    /// What nodes said, as far as a frame has room for it: who gets the answer names the others as nodes that have not
+    /// answered. A frame that is too long would end the connection, and the job with it.
+    pub fn answer(id: Id, mut parts: Parts) -> Self {
+        let mut room = BODY_MAX - size_of::<Id>();
+        parts.retain(|(_, bytes)| {
+            let left = room.checked_sub(2 * size_of::<u32>() + bytes.len());
+            room = left.unwrap_or(room);
+            left.is_some()
+        });
+        Self::Answer(id, parts)
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let kind = match self {
@@ -364,6 +376,16 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_has_as_many_parts_as_there_is_room_for() {
+        let id = Id { origin: 3, number: 9 };
+        let long = vec![7; BODY_MAX / 2];
+        let parts = vec![(1, long.clone()), (2, long), (4, vec![1, 2, 3])];
+        let mut bytes = Frame::answer(id, parts.clone()).encode();
+        let answer = Frame::take(&mut bytes).expect("not too long");
+        assert!(answer == Some(Frame::Answer(id, vec![parts[0].clone(), parts[2].clone()])));
+    }
 
     #[test]
     fn frames_come_in_pieces_and_nonsense_is_noticed() {
