@@ -3,7 +3,7 @@
 use nix::ifaddrs::getifaddrs;
 use pip_ground::Refusal;
 use std::ffi::OsStr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::path::Path;
 
 /// What stands between two programs where a process manager would take a `:` for its own.
@@ -179,24 +179,51 @@ pub fn too_few(total: usize, hosts: &[Host]) -> Refusal {
 pub fn is_here(name: &str) -> bool {
     let bare = name.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<IpAddr>() {
-        let own = getifaddrs().into_iter().flatten();
-        let own = own.filter_map(|interface| interface.address);
-        let own = own.filter_map(|address| {
-            let v4 = address.as_sockaddr_in().map(|a| IpAddr::from(a.ip()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|a| IpAddr::from(a.ip())))
-        });
         let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         // Other addresses of the loopback interface stand for other hosts, in tests.
-        let is_own = |own: IpAddr| own == address && !own.is_loopback();
-        return loopback.contains(&address) || own.into_iter().any(is_own);
+        return loopback.contains(&address) || !address.is_loopback() && has_address(address);
     }
-    if ["localhost", "localhost.localdomain", "ip6-localhost"].contains(&name) {
+    let is = |known: &&str| known.eq_ignore_ascii_case(name);
+    if ["localhost", "localhost.localdomain", "ip6-localhost"].iter().any(is) {
         return true;
     }
     let own = nix::sys::utsname::uname();
     let own = own.map(|own| own.nodename().to_string_lossy().into_owned());
-    let first = |name: &str| name.split('.').next().map(str::to_owned);
-    own.is_ok_and(|own| own == name || first(&own).as_deref() == Some(name) || first(name) == Some(own))
+    own.is_ok_and(|own| is_host(name, &own, leads_here))
+}
+
+/// Whether a name is that of the host that calls itself `own`. If only the name has a domain, `leads_here` tells: hosts
+/// of several domains may have the same first name.
+fn is_host(name: &str, own: &str, leads_here: impl FnOnce(&str) -> bool) -> bool {
+    if !is_same_host(name, own) {
+        return false;
+    }
+    own.contains('.') || !name.contains('.') || leads_here(name)
+}
+
+/// Whether two names may be those of one host: they are the same, or the same but for a domain that one does not have.
+#[must_use]
+pub fn is_same_host(name: &str, other: &str) -> bool {
+    let first = |name: &str| name.split('.').next().map(str::to_ascii_lowercase);
+    let have_domains = name.contains('.') && other.contains('.');
+    name.eq_ignore_ascii_case(other) || !have_domains && first(name) == first(other)
+}
+
+/// Whether this machine has an address.
+fn has_address(address: IpAddr) -> bool {
+    let own = getifaddrs().into_iter().flatten().filter_map(|interface| interface.address);
+    let mut own = own.filter_map(|address| {
+        let v4 = address.as_sockaddr_in().map(|a| IpAddr::from(a.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|a| IpAddr::from(a.ip())))
+    });
+    own.any(|own| own == address)
+}
+
+/// Whether a name stands for an address of this machine. Some have their own name stand for one of the loopback
+/// interface.
+fn leads_here(name: &str) -> bool {
+    let addresses = (name, 0).to_socket_addrs();
+    addresses.is_ok_and(|mut all| all.any(|it| it.ip().is_loopback() || has_address(it.ip())))
 }
 
 #[cfg(test)]
@@ -253,5 +280,14 @@ mod tests {
         let own = nix::sys::utsname::uname().expect("known");
         assert!(is_here(&own.nodename().to_string_lossy()));
         assert!(!is_here("other.example") && !is_here("192.0.2.1") && !is_here("127.0.0.2"));
+    }
+
+    #[test]
+    fn a_host_of_another_domain_is_another_one() {
+        let is = |name, own| is_host(name, own, |_| false);
+        assert!(is("Node1", "node1") && is("NODE1.A", "node1.a"));
+        assert!(is("node1", "node1.a"));
+        assert!(!is("node1.b", "node1.a") && !is("node2", "node1") && !is("node1.b", "node1"));
+        assert!(is_host("node1.a", "node1", |name| name == "node1.a"), "its address is the own one");
     }
 }

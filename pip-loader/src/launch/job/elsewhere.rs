@@ -3,6 +3,7 @@
 //! one of its own. One for several nodes is [spread](super::spread). The places and numbers of ranks are each node's
 //! own, so that no other has to hear of them.
 
+use super::super::host_list::is_same_host;
 use super::super::order::{self, Answer, Message, Order};
 use super::Job;
 use super::plan::{Plan, Share, Where};
@@ -288,9 +289,12 @@ fn is_on(name: &str, nodes: &[NodeInfo], node: u32, own: u32) -> bool {
             false => !address.is_loopback() && has(&Interfaces::decode(&nodes[node as usize].interfaces)),
         };
     }
-    let short = |name: &str| name.split('.').next().map(str::to_ascii_lowercase);
-    let host = nodes.get(node as usize).map_or("", |info| info.host.as_str());
-    node == own && name == "localhost" || !host.is_empty() && short(host) == short(name)
+    let is = |info: &NodeInfo| info.host.eq_ignore_ascii_case(name);
+    let is_said = nodes.iter().any(is);
+    // Hosts of several domains may have the same first name.
+    let fits = |info: &NodeInfo| if is_said { is(info) } else { is_same_host(&info.host, name) };
+    node == own && name == "localhost"
+        || nodes.get(node as usize).is_some_and(|info| !info.host.is_empty() && fits(info))
 }
 
 fn unknown(name: &str, nodes: &[NodeInfo]) -> String {
@@ -323,6 +327,20 @@ mod tests {
     fn found(names: &[&str], own: u32) -> Result<Vec<(u32, Option<u32>)>, String> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         nodes_of(&names, &nodes(), own)
+    }
+
+    #[test]
+    fn hosts_of_several_domains_are_told_apart() {
+        let host = |host: &str| NodeInfo { host: host.into(), ..NodeInfo::default() };
+        let nodes = ["a.x", "a.y", "a"].map(host);
+        let on = |name: &str, nodes: &[NodeInfo]| -> Vec<u32> {
+            (0..nodes.len() as u32).filter(|&node| is_on(name, nodes, node, 0)).collect()
+        };
+        assert_eq!(on("A.y", &nodes), [1]);
+        assert_eq!(on("a", &nodes), [2]);
+        assert_eq!(on("a", &nodes[..2]), [0, 1]);
+        assert_eq!(on("a.z", &nodes), [2]);
+        assert!(on("a.z", &nodes[..2]).is_empty());
     }
 
     #[test]
