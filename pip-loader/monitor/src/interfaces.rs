@@ -2,7 +2,8 @@
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::path::Path;
 
 /// An address of a node, and how many of its leading bits name the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,8 @@ impl Interfaces {
             .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP))
             .filter_map(|interface| Some((interface.interface_name.clone(), read(&interface)?)))
             .collect();
-        named.sort_by_key(|(_, it)| (it.address.is_loopback(), it.address.is_ipv6()));
+        let ways_out = ways_out();
+        named.sort_by_key(|(name, it)| rank(it.address, is_bridge(name), ways_out.contains(&it.address)));
         let is_chosen = |(name, it): &&(String, Interface)| {
             chosen.is_some_and(|chosen| chosen == name || chosen == it.address.to_string())
         };
@@ -126,6 +128,32 @@ impl Interfaces {
     }
 }
 
+/// An address of other hosts of each kind, to ask which way leads out. Nothing is sent there.
+const OUTSIDE: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
+
+/// The less, the more likely an address leads to other hosts. A bridge in software joins containers or virtual machines
+/// of this host, unless the way out begins there.
+fn rank(address: IpAddr, is_bridge: bool, leads_out: bool) -> [bool; 4] {
+    [address.is_loopback(), is_bridge && !leads_out, address.is_ipv6(), !leads_out]
+}
+
+/// As far as the system says so.
+fn is_bridge(name: &str) -> bool {
+    Path::new("/sys/class/net").join(name).join("bridge").exists()
+}
+
+/// The addresses from which packets go that are for hosts elsewhere.
+fn ways_out() -> Vec<IpAddr> {
+    let way = |outside: IpAddr| {
+        let any: IpAddr = if outside.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect((outside, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    OUTSIDE.into_iter().filter_map(way).collect()
+}
+
 impl Interface {
     fn network(self) -> Option<u128> {
         let (bits, width) = match self.address {
@@ -180,6 +208,21 @@ mod tests {
         assert_eq!(listens(own, &same), ["127.0.0.1"]);
         let mixed = ["a 10.1.0.1/16", "b 10.1.0.2/16"];
         assert_eq!(listens(own, &mixed), ["10.1.0.1"]);
+    }
+
+    #[test]
+    fn what_leads_to_other_hosts_comes_first() {
+        let four = |last| IpAddr::from([10, 0, 0, last]);
+        let six: IpAddr = "2001:db8::7".parse().expect("an address");
+        let mut all = [
+            ("loopback", rank(Ipv4Addr::LOCALHOST.into(), false, false)),
+            ("bridge", rank(four(1), true, false)),
+            ("six", rank(six, false, true)),
+            ("other", rank(four(2), false, false)),
+            ("bridge out", rank(four(3), true, true)),
+        ];
+        all.sort_by_key(|&(_, rank)| rank);
+        assert_eq!(all.map(|(name, _)| name), ["bridge out", "other", "six", "bridge", "loopback"]);
     }
 
     #[test]

@@ -8,8 +8,11 @@ use pip_monitor::interfaces::Interfaces;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// Most addresses of a contact: a port's name has 255 letters.
-const ADDRESSES_MAX: usize = 3;
+/// Most addresses of a contact.
+const ADDRESSES_MAX: usize = 4;
+
+/// Most letters of those that lead to other hosts: a port's name has 255.
+const LETTERS_MAX: usize = 79;
 
 /// What proves that one was told of the contact.
 pub type Token = [u8; 16];
@@ -50,7 +53,9 @@ impl Contact {
         let all = interfaces.addresses();
         let (near, far): (Vec<IpAddr>, Vec<IpAddr>) = all.partition(IpAddr::is_loopback);
         let room = ADDRESSES_MAX - usize::from(!near.is_empty());
-        let addresses = far.into_iter().take(room).chain(near.into_iter().take(1)).collect();
+        let mut chosen = (0..=room).rev().map(|room| choose(&far, room));
+        let chosen = chosen.find(|chosen| text(chosen).len() <= LETTERS_MAX).unwrap_or_default();
+        let addresses = chosen.into_iter().chain(near.into_iter().take(1)).collect();
         Self { place, ranks, system: interfaces.system().to_owned(), token, port, addresses }
     }
 
@@ -87,13 +92,32 @@ impl Contact {
     }
 }
 
+/// Addresses as they stand in a contact.
+fn text(addresses: &[IpAddr]) -> String {
+    addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// So many of these addresses, the best of which come first, among them one of each kind: other hosts may have only one
+/// kind.
+fn choose(all: &[IpAddr], room: usize) -> Vec<IpAddr> {
+    let mut chosen: Vec<IpAddr> = all.iter().copied().take(room).collect();
+    if let Some(last) = chosen.last().copied()
+        && chosen.iter().all(|it| it.is_ipv4() == last.is_ipv4())
+        && let Some(&other) = all.iter().find(|it| it.is_ipv4() != last.is_ipv4())
+        && chosen.len() > 1
+    {
+        chosen.pop();
+        chosen.push(other);
+    }
+    chosen
+}
+
 impl fmt::Display for Contact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place: Place { job, node }, ranks, system, token, port, .. } = self;
         let token = u128::from_be_bytes(*token);
         write!(f, "{job:016x}/{node}/{ranks}/{system}/{token:032x}/{port}/")?;
-        let addresses: Vec<String> = self.addresses.iter().map(IpAddr::to_string).collect();
-        f.write_str(&addresses.join(","))
+        f.write_str(&text(&self.addresses))
     }
 }
 
@@ -110,9 +134,28 @@ mod tests {
         assert_eq!(Contact::read(&text), Some(contact.clone()));
         assert!(text.len() < 150, "{text}");
         let here: Vec<String> = contact.addresses_from(&interfaces).iter().map(SocketAddr::to_string).collect();
-        assert_eq!(here, ["127.0.0.1:4711", "192.0.2.1:4711", "198.51.100.7:4711"]);
+        assert_eq!(here, ["127.0.0.1:4711", "192.0.2.1:4711", "198.51.100.7:4711", "[2001:db8::1]:4711"]);
         let other = Interfaces::decode(b"def-12 192.0.2.9/24");
-        assert_eq!(contact.addresses_from(&other).len(), 2);
+        assert_eq!(contact.addresses_from(&other).len(), 3);
+    }
+
+    #[test]
+    fn a_contact_has_addresses_of_both_kinds_and_stays_short() {
+        let place = Place { job: 1, node: 0 };
+        let addresses = |all: &str| {
+            let interfaces = Interfaces::decode(format!("a {all} 127.0.0.1/8").as_bytes());
+            text(&Contact::new(place, 1, &interfaces, [3; 16], 1).addresses)
+        };
+        let four = "10.0.0.1/8 10.1.0.1/8 10.2.0.1/8 10.3.0.1/8";
+        assert_eq!(addresses(four), "10.0.0.1,10.1.0.1,10.2.0.1,127.0.0.1");
+        assert_eq!(addresses(&format!("{four} fd00::1/64")), "10.0.0.1,10.1.0.1,fd00::1,127.0.0.1");
+        assert_eq!(
+            addresses(&format!("fd00::1/64 fd01::1/64 fd02::1/64 {four}")),
+            "fd00::1,fd01::1,10.0.0.1,127.0.0.1"
+        );
+        let long = |last| format!("2001:db8:1111:1111:1111:1111:1111:111{last}");
+        let six: Vec<String> = (1..5).map(|last| format!("{}/64", long(last))).collect();
+        assert_eq!(addresses(&six.join(" ")), format!("{},{},127.0.0.1", long(1), long(2)));
     }
 
     #[test]
