@@ -292,6 +292,7 @@ fn begin_across_nodes(rank: &'static Rank, occasion: &Occasion, members: &[Peer]
         let request = irecv(claim, room, from, CONTEXT, Tag::Is(tag));
         let request = request.map_err(|_| neutral::ERR_NO_MEM)?;
         agreement.messages.push(request);
+        agreement.teller = Some(first);
         return Ok(agreement);
     }
     let number = drawn_for(rank, members).unwrap_or(0);
@@ -322,13 +323,15 @@ pub struct Agreement {
     told: NonNull<[u32; 4]>,
     check: u32,
     messages: Vec<RequestRef>,
+    /// Who tells the number by a message: none comes when that one has failed.
+    teller: Option<Peer>,
 }
 
 impl Agreement {
     fn new(node: &'static Node, told: [u32; 2], check: u32) -> Self {
         let [first, second] = told;
         let told = NonNull::from(Box::leak(Box::new([first, second, first, second])));
-        Self { node, told, check, messages: Vec::new() }
+        Self { node, told, check, messages: Vec::new(), teller: None }
     }
 
     /// Begins to learn what this makes of all that the members of a group say, for each of two words, such as the
@@ -375,9 +378,13 @@ impl Agreement {
         [first, second]
     }
 
-    /// Whether the number is there and was told to everybody.
+    /// Whether the number is there and was told to everybody, or never comes.
     #[must_use]
     pub fn is_complete(&self) -> bool {
+        self.have_come() || self.teller.is_some_and(|teller| self.node.has_failed(teller))
+    }
+
+    fn have_come(&self) -> bool {
         self.messages.iter().all(|message| message.is_complete())
     }
 
@@ -386,6 +393,9 @@ impl Agreement {
     /// # Errors
     /// What has ended one of them: a member has failed, or the communicator was revoked.
     pub(crate) fn came(&self) -> Outcome<()> {
+        if !self.have_come() {
+            return Err(neutral::MPIX_ERR_PROC_FAILED.into());
+        }
         let mut errors = self.messages.iter().map(|message| message.status().error);
         match errors.find(|&error| error != neutral::SUCCESS) {
             Some(error) => Err(EngineError::of_failure(error).map_or_else(|| error.into(), Error::from)),
@@ -406,6 +416,11 @@ impl Agreement {
     /// Frees an agreement that is complete.
     pub fn release(self, claim: &mut Claim<'_>) {
         let told = self.told;
+        if !self.have_come() {
+            // The dead may have begun to send.
+            self.messages.iter().for_each(|message| message.cancel(claim));
+            return self.abandon(claim);
+        }
         self.abandon(claim);
         // SAFETY: made by `new`; no message uses it any more.
         drop(unsafe { Box::from_raw(told.as_ptr()) });

@@ -16,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/communicators of groups are made without the dead of other nodes".into(), groups),
         trial("nodes/collectives between groups end with a dead member on another node".into(), between),
         trial("nodes/an intercommunicator of several nodes is shrunk".into(), shrunk),
+        trial("nodes/duplicates of an intercommunicator end when its first process has died".into(), duplicated),
         trial("nodes/communicators without a parent end with a dead member on another node".into(), orphans),
         trial("nodes/ranks of several nodes die at random times".into(), random),
         trial("nodes/ports of a rank that has died".into(), ports),
@@ -72,6 +73,11 @@ fn shrunk() -> Outcome {
 /// Those who would hear of the number by the dead one end, too.
 fn orphans() -> Outcome {
     four("nodes-survive-from-group", "survive_from_group.c")
+}
+
+/// It would tell all others the numbers.
+fn duplicated() -> Outcome {
+    four("nodes-survive-idup-inter", "survive_idup_inter.c")
 }
 
 /// Four ranks on two and three nodes, one of which dies.
