@@ -1,6 +1,6 @@
 //! The blocking form.
 
-use super::described::Arguments;
+use super::described::{Arguments, Beside};
 use super::forms::Form;
 use super::parts::Members;
 use super::{apart, messages};
@@ -28,7 +28,8 @@ impl Form for Blocking<'_> {
     }
 
     fn beside(self) -> Outcome<()> {
-        Ok(())
+        // The communicator may have been revoked.
+        self.with(Beside {})
     }
 
     fn refused(self, why: Error, instead: impl FnOnce(Error) -> Outcome<()>) -> Outcome<()> {

@@ -5,7 +5,7 @@
 
 use super::calls::{barrier, bcast, reduce, scatter};
 use crate::args::{Blocks, Call, Reduction};
-use crate::exchange::{Incoming, Outgoing};
+use crate::exchange::{Incoming, Outgoing, may_communicate};
 use crate::fold::Folder;
 use crate::inter::{Intergroup, Root};
 use crate::memory::Scratch;
@@ -20,6 +20,8 @@ impl Intergroup<'_> {
     /// # Errors
     /// Those of the operation; [`EngineError::Unsupported`] for one that is for one group only.
     pub fn run(&self, call: &Call<'_>) -> Result<(), EngineError> {
+        // Also of those who exchange nothing with the other group.
+        may_communicate(self.local.rank(), self.channel.context)?;
         match *call {
             Call::Barrier => self.barrier(),
             Call::Bcast { buffer, root } => self.bcast(buffer, self.root_at(root)),

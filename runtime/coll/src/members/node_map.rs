@@ -23,7 +23,7 @@ impl NodeMap {
     /// Where `members` live; `None` if all live on `node`. Where ranks survive each other each is taken for a node, so
     /// that messages are all that a member has of another one.
     pub(crate) fn of(node: &'static Node, members: &[Peer], me: Peer) -> Option<Self> {
-        if node.survives() && members.len() > 1 {
+        if node.survives() {
             return Self::of_each(members, me);
         }
         if members.iter().all(|&member| node.local(member).is_some()) {
