@@ -292,8 +292,8 @@ impl Comm {
         }
     }
 
-    /// This new communicator, if those have heard of its number that were to hear of it from the caller. Otherwise the
-    /// caller gives it up: others that know the number would wait for it.
+    /// This new communicator, if those have heard of it that were to hear of it from the caller. Otherwise the caller
+    /// gives it up: others that know the number would wait for it.
     fn if_passed(self, passed: Outcome<()>) -> Outcome<Self> {
         match passed {
             Ok(()) => Ok(self),
@@ -317,6 +317,9 @@ impl Comm {
         match lacks {
             Ok(()) => Ok(self),
             Err(error) => {
+                if self.is_inter {
+                    Self::give_up_between(self.rank, self.number(), &error);
+                }
                 self.release();
                 Err(error)
             }

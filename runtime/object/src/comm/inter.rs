@@ -2,12 +2,12 @@
 
 use super::Comm;
 use super::exchange::integer;
-use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::outside::{drawn_between_jobs, group_of, words_of};
 use crate::rendezvous::{self, Occasion, exhausted};
 use crate::room::Room;
+use crate::{Error, Outcome};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,6 +39,23 @@ impl Comm {
     /// `MPI_ERR_RANK` for a remote leader that the bridge does not have, `MPI_ERR_COMM` when the
     /// groups have a member in common.
     pub fn connect(&self, leader: u32, bridge: Option<Outcome<Bridge<'_>>>, room: Room) -> Outcome<Self> {
+        let mut agreed = None;
+        let (local, number, remote) = self.heard(leader, bridge, &mut agreed).inspect_err(|error| {
+            // The other leader has heard of the number.
+            agreed.inspect(|&number| Self::give_up_between(self.rank, number, error));
+        })?;
+        let local = Self::new(self.rank, local, self.group.clone(), self.inherited());
+        Self::between(local, number, remote).if_all_have(room)
+    }
+
+    /// The own number and that between the groups of a new intercommunicator, and its other group. `agreed` is what a
+    /// leader knows of the number as soon as the other one does.
+    fn heard(
+        &self,
+        leader: u32,
+        bridge: Option<Outcome<Bridge<'_>>>,
+        agreed: &mut Option<u32>,
+    ) -> Outcome<(u32, u32, Group)> {
         let (bridge, mut theirs) = match bridge {
             Some(Err(error)) => (None, Err(error)),
             given => (given.and_then(Result::ok), Ok(Vec::new())),
@@ -59,6 +76,7 @@ impl Comm {
                     false => Ok(theirs),
                 }
             });
+            *agreed = theirs.as_ref().ok().map(|theirs| numbers[0].max(theirs[1]).cast_unsigned());
         }
         // The others learn of the leader's failure as of everything else.
         let mut outcome = match &theirs {
@@ -78,9 +96,7 @@ impl Comm {
         if self.group.intersection(me, &remote).size() > 0 {
             return Err(neutral::ERR_COMM.into());
         }
-        let number = our_number.max(theirs[1]) as u32;
-        let local = Self::new(self.rank, local as u32, self.group.clone(), self.inherited());
-        Self::between(local, number, remote).if_all_have(room)
+        Ok((local.cast_unsigned(), our_number.max(theirs[1]).cast_unsigned(), remote))
     }
 
     /// Broadcasts integers of member `from`.
@@ -136,8 +152,15 @@ impl Comm {
             Err(error) => (0, error.code()),
         };
         let mut told = [known, theirs.len() as i32, why];
-        local.tell(&mut told, leader)?;
+        let heard = local.tell(&mut told, leader);
         let [told, length, why] = told;
+        // The other leader has heard of the number.
+        let give_up = |error: &Error| {
+            if let Ok(number @ 1..) = &number {
+                Self::give_up_between(rank, *number, error);
+            }
+        };
+        heard.inspect_err(give_up)?;
         if told == 0 {
             local.release();
             return Err(number.err().unwrap_or_else(|| match why {
@@ -146,7 +169,7 @@ impl Comm {
             }));
         }
         theirs.resize(length as usize, 0);
-        local.tell(&mut theirs, leader)?;
+        local.tell(&mut theirs, leader).inspect_err(give_up)?;
         let remote = group_of(rank, &theirs)?;
         if group.intersection(rank.peer(), &remote).size() > 0 {
             local.release();

@@ -62,10 +62,19 @@ impl Comm {
         }
     }
 
+    /// The other group of an intercommunicator with this number, which a failure has kept from being made here, is not
+    /// to wait for this one.
+    pub(super) fn give_up_between(rank: &Rank, number: u32, error: &Error) {
+        if is_failure(error) {
+            // Without room to note it: see `give_up`.
+            let _ = [number * 2, number * 2 + 1].into_iter().all(|context| rank.node().close(context));
+        }
+    }
+
     /// Gives up a communicator that a failure kept from being known to all of its members: those that have it are not
     /// to wait for the others.
     pub(crate) fn give_up(self, error: &Error) {
-        if matches!(error.code(), neutral::MPIX_ERR_PROC_FAILED | neutral::MPIX_ERR_REVOKED) {
+        if is_failure(error) {
             // Without room to note it they wait for as long as the job lives, as in any other they would.
             let _ = self.revoke();
         }
@@ -145,6 +154,11 @@ impl Comm {
             coll::forget_remote(self.owner(), self.context() + 1);
         }
     }
+}
+
+/// Whether a member that has failed is behind an error.
+fn is_failure(error: &Error) -> bool {
+    matches!(error.code(), neutral::MPIX_ERR_PROC_FAILED | neutral::MPIX_ERR_REVOKED)
 }
 
 /// A communicator of survivors that is being made. It needs that of all no more.
