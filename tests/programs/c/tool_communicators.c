@@ -157,7 +157,7 @@ int main(int argc, char **argv) {
     Followed of_world = follow(world);
     CHECK_EQ(MPI_T_pvar_start(of_world.session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS);
     MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
-    CHECK(MPI_Comm_free(&world) != MPI_SUCCESS);
+    CHECK_EQ(class_of(MPI_Comm_free(&world)), MPI_ERR_COMM);
     unsigned long long before = counted(&of_world, 0);
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK_EQ(counted(&of_world, 0), before + 1);

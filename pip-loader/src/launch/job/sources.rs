@@ -386,13 +386,14 @@ struct TimeOver;
 impl Source for TimeOver {
     fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
         // A stop is noticed by waking up too late.
-        sleep.until(job.time.deadline.filter(|_| job.time.may_stop).map(|_| Instant::now() + BEAT));
+        sleep.until(job.time.deadline.filter(|_| job.time.may_stop).map(|_| job.time.awake + BEAT));
         // The time is over once.
         sleep.until(job.time.deadline.filter(|_| job.may_be_ended() && !job.wide.is_ending()));
     }
 
     fn serve(&mut self, job: &mut Job<'_>) {
-        let is_over = job.time.deadline.is_some_and(|at| Instant::now() >= at);
+        // Not now: the job may have been stopped since, which is noticed in the next turn.
+        let is_over = job.time.deadline.is_some_and(|at| job.time.awake >= at);
         if !is_over || !job.may_be_ended() || job.wide.is_ending() {
             return;
         }
