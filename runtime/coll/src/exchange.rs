@@ -114,10 +114,11 @@ impl Channel<'_> {
 /// Why not: a member has failed, or the communicator was revoked.
 pub(crate) fn may_communicate(rank: &Rank, context: u32) -> Result<(), EngineError> {
     let node = rank.node();
-    match node.is_closed(context) {
-        false => Ok(()),
-        true if node.is_closed(context & !1) => Err(EngineError::Revoked),
-        true => Err(EngineError::Failed),
+    // Who revokes closes the context of messages first, and who has heard of that is refused collectives, too.
+    match (node.is_closed(context & !1), node.is_closed(context)) {
+        (true, _) => Err(EngineError::Revoked),
+        (false, true) => Err(EngineError::Failed),
+        (false, false) => Ok(()),
     }
 }
 

@@ -95,8 +95,7 @@ impl Comm {
     /// `MPIX_Comm_is_revoked`: who hears of it is refused messages and collectives.
     #[must_use]
     pub fn is_revoked(&self) -> bool {
-        let node = self.rank.node();
-        node.is_closed(self.context()) && node.is_closed(self.context() + 1)
+        self.rank.node().is_closed(self.context())
     }
 
     /// `MPIX_Comm_get_failed`: members that have failed.
