@@ -174,12 +174,28 @@ pub fn crossed_ends(job: Program, calls: [&str; 3]) -> Outcome {
     }
 }
 
-fn alive(name: &str) -> Outcome {
-    let ended = job("alive.c", "3", name, "0.2")?.run()?.expect_code(0)?;
-    match ended.expect_text("passed")? {
+/// The job ended because it could not go on, and said so once, with these texts.
+pub fn is_named(ended: Ended, said: &[&str]) -> Outcome {
+    let mut ended = ended.expect_code(DEADLOCKED)?;
+    for text in said {
+        ended = ended.expect_text(text)?;
+    }
+    match ended.stderr.matches("the job cannot go on").count() {
+        1 => Ok(()),
+        count => Err(ended.failure(&format!("it was said {count} times"))),
+    }
+}
+
+/// The job has done what it shall, and nobody said that it cannot go on.
+pub fn is_spared(ended: Ended) -> Outcome {
+    match ended.expect_code(0)?.expect_text("passed")? {
         ended if ended.says("cannot go on") => Err(ended.failure("it was accused")),
         _ => Ok(()),
     }
+}
+
+fn alive(name: &str) -> Outcome {
+    is_spared(job("alive.c", "3", name, "0.2")?.run()?)
 }
 
 /// Asks for the picture until it shows what it is to show, which ends the job by an answer to its sleeping rank.

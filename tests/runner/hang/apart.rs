@@ -1,6 +1,6 @@
 //! Ranks that have an address space each: they are asked what they wait for, and so are those of several nodes.
 
-use super::DEADLOCKED;
+use super::{is_named, is_spared};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::nodes::Hosts;
@@ -73,24 +73,6 @@ impl Program {
     fn run_for_hang(self) -> Result<Ended, String> {
         let job = self.env("COHORT_PROGRESS", "steal").env("COHORT_DEADLOCK", "end").seconds(60);
         job.run()
-    }
-}
-
-fn is_named(ended: Ended, said: &[&str]) -> Outcome {
-    let mut ended = ended.expect_code(DEADLOCKED)?;
-    for text in said {
-        ended = ended.expect_text(text)?;
-    }
-    match ended.stderr.matches("the job cannot go on").count() {
-        1 => Ok(()),
-        count => Err(ended.failure(&format!("it was said {count} times"))),
-    }
-}
-
-fn is_spared(ended: Ended) -> Outcome {
-    match ended.expect_code(0)?.expect_text("passed")? {
-        ended if ended.says("cannot go on") => Err(ended.failure("it was accused")),
-        _ => Ok(()),
     }
 }
 

@@ -4,16 +4,13 @@
 use super::hosts::{Hosts, namespaces_work};
 use super::pictures::launcher;
 use super::wires::{Wire, wires_work};
-use crate::command::{Ended, Program};
+use crate::command::Program;
 use crate::directives::Abi;
-use crate::hang::{CROSSED, crossed_ends};
+use crate::hang::{self, CROSSED, crossed_ends, is_spared};
 use crate::trials::Trial;
 use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
-
-/// The status of a job that could not go on.
-const DEADLOCKED: i32 = 35;
 
 /// Programs that hang on two nodes of two ranks, numbered in turn, and what is said of them.
 const HANGING: [(&str, &[&str]); 8] = [
@@ -65,7 +62,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/alive over two nodes".into(), || {
             let hosts = Hosts::new(2)?;
             let mut alive = ALIVE.iter();
-            alive.try_for_each(|name| is_spared(name, alive_job(&hosts, name)?.run()?))
+            alive.try_for_each(|name| is_spared(alive_job(&hosts, name)?.run()?))
         }),
         trial("nodes/alive over a link that is slow and stalls".into(), slow_link),
         trial("nodes/alive while a node is stopped".into(), stopped),
@@ -84,27 +81,12 @@ fn job(hosts: &Hosts, source: &str, ranks: &[&str], name: &str) -> Result<Progra
 
 fn is_named(hosts: &Hosts, ranks: &[&str], name: &str, said: &[&str]) -> Outcome {
     let job = job(hosts, "hangs.c", ranks, name)?;
-    let ended = job.env("COHORT_DEADLOCK_AFTER", "0.5").run()?;
-    let mut ended = ended.expect_code(DEADLOCKED)?;
-    for text in said {
-        ended = ended.expect_text(text)?;
-    }
-    match ended.stderr.matches("the job cannot go on").count() {
-        1 => Ok(()),
-        count => Err(ended.failure(&format!("it was said {count} times"))),
-    }
+    hang::is_named(job.env("COHORT_DEADLOCK_AFTER", "0.5").run()?, said)
 }
 
 fn alive_job(hosts: &Hosts, name: &str) -> Result<Program, String> {
     let job = job(hosts, "alive.c", &["2,1"], name)?;
     Ok(job.env("COHORT_DEADLOCK_AFTER", "0.2"))
-}
-
-fn is_spared(name: &str, ended: Ended) -> Outcome {
-    match ended.expect_code(0)?.expect_text("passed")? {
-        ended if ended.says("cannot go on") => Err(ended.failure(&format!("{name} was accused"))),
-        _ => Ok(()),
-    }
 }
 
 /// Most of the time a packet is on its way and everybody sleeps, for longer than it takes to be accused; the launchers
@@ -121,7 +103,7 @@ fn slow_link() -> Outcome {
         wire.stall(Duration::from_secs(10));
     })?;
     seen?;
-    is_spared("answers", ended)
+    is_spared(ended)
 }
 
 /// All of a node stands still for two seconds, launcher and ranks, or only its ranks: then the launcher answers, and
@@ -136,7 +118,7 @@ fn stopped() -> Outcome {
         let job = alive_job(&hosts, "answers")?;
         let ended = job.run_with(|_| seen = stop(&hosts, is_whole))?;
         seen?;
-        is_spared("answers", ended)?;
+        is_spared(ended)?;
     }
     Ok(())
 }
