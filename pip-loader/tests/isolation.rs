@@ -62,10 +62,10 @@ fn descriptors_that_execve_would_close_are_closed() {
 
 #[test]
 fn each_program_has_its_directory_and_environment() {
-    let words = ["-genv", "A", "1", "-n", "1", "-wdir", "/usr", "-env", "B", "2", "sh", "-c"];
-    let script = "echo $PWD-$(pwd -P)-$A-$B";
+    let words = ["-genv", "A", "1", "-n", "1", "-wdir", "/usr", "-env", "COHORT_OWN", "2", "sh", "-c"];
+    let script = "echo $PWD-$(pwd -P)-$A-$COHORT_OWN";
     let mut command = pip_exec(words);
-    command.arg(script).args([":", "-n", "1", "sh", "-c", script]).env("B", "0");
+    command.arg(script).args([":", "-n", "1", "sh", "-c", script]).env("COHORT_OWN", "0");
     command.current_dir("/");
     let outcome = run_command(&mut command, b"");
     let mut lines: Vec<&str> = outcome.lines().iter().map(|line| line.split_once('-').unwrap().1).collect();

@@ -13,7 +13,7 @@ use super::options::{Options, Report, Section, Streams, Variables};
 use super::topology::Topology;
 use super::{allocator, limits};
 use cohort_base::boot::Founder;
-use cohort_base::settings::{CHECK, MALLOC, ON_FAILURE, STATS, Settings, Stats, TRACE};
+use cohort_base::settings::{self, CHECK, MALLOC, ON_FAILURE, STATS, Settings, Stats, TRACE};
 use cohort_base::spawn::text;
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
@@ -379,11 +379,11 @@ fn environment_for(section: &Section, options: &Options, common: &Environment, j
 }
 
 /// Settings that all programs are given besides the common ones (`-env`): they are the node's, which has them once for
-/// all of its ranks, but for [`OF_PROGRAMS`].
+/// all of its ranks, but for [`OF_PROGRAMS`]. Programs have variables of their own with such names.
 fn settings_of_programs(all: &[Environment], common: &Environment) -> Result<Environment, Refusal> {
     let is_new = |(name, value): &(&OsString, &OsString)| {
-        let is_setting = name.as_bytes().starts_with(b"COHORT_") && !OF_PROGRAMS.contains(&&*name.to_string_lossy());
-        is_setting && common.get(*name) != Some(*value)
+        let mut rows = settings::TABLE.iter().filter(|row| !OF_PROGRAMS.contains(&row.name));
+        rows.any(|row| *name == row.name) && common.get(*name) != Some(*value)
     };
     let mut given = Environment::new();
     for (name, value) in all.iter().flatten().filter(is_new) {
