@@ -10,7 +10,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | 0 | the member has not come |
-//! | [`SMALL`], and what all must agree on | its data is in the entry |
+//! | [`SMALL`], and what all must agree on | its data is in the entry, or where the entry says (`long`) |
 //! | [`LARGE`], and the kind of operation | it waits at the row's own meeting, as all do for larger operations |
 //!
 //! ```text
@@ -31,8 +31,9 @@
 //! large puts [`LARGE`] there before it goes to the meeting, the root its post, and both by a swap of 0. So either the
 //! root comes to the meeting too, or all take what it has posted.
 //!
-//! A sender of a small reduce leaves when it has posted, and comes to no meeting, where members wait that are large. So
-//! either they or it find that out, and one *stands in* for it there: comes with nothing, in its place.
+//! A sender of a small reduce or gather leaves when it has posted, and comes to no meeting, where members wait that are
+//! large; so does each member of a small scatter. So either they or it find that out, and one *stands in* for it there:
+//! comes with nothing, in its place.
 //!
 //! ```text
 //! sender                                  member that is large
@@ -48,6 +49,7 @@
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 use core::cell::UnsafeCell;
+use core::ptr::NonNull;
 
 /// Operations of a batch.
 pub(crate) const ROWS: usize = 8;
@@ -64,12 +66,13 @@ pub(crate) const LARGE: u64 = 2;
 /// Mark beside [`SMALL`] of a member that has left: somebody comes to the row's meeting in its place.
 pub(crate) const STOOD_IN: u64 = 4;
 
-/// What one member posts in one row: a cache line. All-zero memory is one of a member that has not come.
+/// What one member posts in one row: a cache line, and memory of the batch's for longer data. All-zero memory is one of a member that has not come.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Entry {
     word: AtomicU64,
-    _unused: u64,
+    /// Where the data is, if it is longer than the entry.
+    long: UnsafeCell<*mut u8>,
     data: UnsafeCell<[u64; ROOM / 8]>,
 }
 
@@ -87,14 +90,32 @@ unsafe impl Sync for Entry {}
 unsafe impl Send for Entry {}
 
 impl Entry {
-    /// P1 and P2: posts what `fill` writes, at most [`ROOM`] bytes, with a word that is not 0.
+    /// P1 and P2: posts what `fill` writes, with a word that is not 0: at most [`ROOM`] bytes, or what `long` has room
+    /// for.
     ///
     /// # Safety
-    /// The caller is the member, which has not posted in this row.
+    /// The caller is the member, which has not posted in this row. Who reads the data finds it at `long` until then.
     #[inline]
-    pub(crate) unsafe fn post(&self, word: u64, fill: impl FnOnce(*mut u8)) {
-        fill(self.data.get().cast());
+    pub(crate) unsafe fn post(&self, word: u64, long: Option<NonNull<u8>>, fill: impl FnOnce(*mut u8)) {
+        // SAFETY: the caller's promise.
+        unsafe { self.write(long, fill) };
         self.word.store(word, Ordering::Release);
+    }
+
+    /// P1.
+    ///
+    /// # Safety
+    /// As for [`Entry::post`].
+    #[inline(always)]
+    unsafe fn write(&self, long: Option<NonNull<u8>>, fill: impl FnOnce(*mut u8)) {
+        match long {
+            None => fill(self.data.get().cast()),
+            Some(long) => {
+                // SAFETY: nobody reads before P2.
+                unsafe { *self.long.get() = long.as_ptr() };
+                fill(long.as_ptr());
+            }
+        }
     }
 
     /// Puts a word there that says that the member has no data here.
@@ -107,8 +128,14 @@ impl Entry {
     /// # Safety
     /// As for [`Entry::post`].
     #[inline]
-    pub(crate) unsafe fn post_unless_large(&self, word: u64, fill: impl FnOnce(*mut u8)) -> bool {
-        fill(self.data.get().cast());
+    pub(crate) unsafe fn post_unless_large(
+        &self,
+        word: u64,
+        long: Option<NonNull<u8>>,
+        fill: impl FnOnce(*mut u8),
+    ) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.write(long, fill) };
         self.choose(word)
     }
 
@@ -138,10 +165,14 @@ impl Entry {
         self.word.load(Ordering::Acquire)
     }
 
-    /// A2: where the data is, behind a word with [`SMALL`].
+    /// A2: where the data is, of so many bytes, behind a word with [`SMALL`].
     #[inline]
-    pub(crate) fn data(&self) -> *const u8 {
-        self.data.get().cast()
+    pub(crate) fn data(&self, bytes: u64) -> *const u8 {
+        match bytes <= ROOM as u64 {
+            true => self.data.get().cast(),
+            // SAFETY: the member wrote it before its word.
+            false => unsafe { *self.long.get() },
+        }
     }
 }
 

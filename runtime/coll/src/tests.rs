@@ -12,6 +12,7 @@ mod repeated;
 mod shared_copy;
 mod sleeping;
 mod small;
+mod small_moving;
 mod spreading;
 mod stolen;
 mod unlike;

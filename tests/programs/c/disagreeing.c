@@ -6,6 +6,7 @@
 #include "check.h"
 
 #define LONGEST (100 << 10)
+#define SHORT 400
 
 static const int sizes[] = {8, 200, 400, 4 << 10, 70 << 10, LONGEST};
 static char *out, *in;
@@ -55,7 +56,9 @@ static void disagree(int kind, int common, int other, int odd, int root, int non
     int sends_more = kind == BCAST || kind == SCATTER   ? (root == odd) == (other > common)
                      : kind == GATHER                   ? (root == odd) == (other < common)
                                                         : 1;
-    if (among_nodes && !sends_more) return;
+    /* Who gathers or scatters short blocks without a request may hear of longer ones, which take another way. */
+    int ways_differ = nonblocking && (common > SHORT) != (other > SHORT) && (kind == GATHER || kind == SCATTER);
+    if ((among_nodes || ways_differ) && !sends_more) return;
     if (sends_more != reported) fprintf(stderr, "kind %d, %d and %d bytes\n", kind, common, other);
     CHECK_EQ(reported, sends_more);
 }

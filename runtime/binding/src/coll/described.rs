@@ -58,6 +58,7 @@ arguments! {
         send: it.send.as_ref().map(Data::buffer),
         receive: it.receive.as_ref().map(Parts::blocks),
         root: it.root,
+        is_even: R::ARE_EVEN,
     },
     is_plain |it| it.send.as_ref().is_none_or(Parts::is_plain) && it.receive.as_ref().is_none_or(Parts::is_plain);
 
@@ -67,6 +68,7 @@ arguments! {
         send: it.send.as_ref().map(Parts::blocks),
         receive: it.receive.as_ref().map(Data::buffer),
         root: it.root,
+        is_even: S::ARE_EVEN,
     },
     is_plain |it| it.send.as_ref().is_none_or(Parts::is_plain) && it.receive.as_ref().is_none_or(Parts::is_plain);
 
@@ -113,5 +115,5 @@ arguments! {
 
     /// Of a member of an intercommunicator's group that takes no part, as the root does that is beside it.
     Beside<> {}
-    |_it| Call::Gather { send: None, receive: None, root: NOBODY }, is_plain |_it| true;
+    |_it| Call::Gather { send: None, receive: None, root: NOBODY, is_even: false }, is_plain |_it| true;
 }

@@ -56,7 +56,7 @@ fn start_plain<A: Abi>(
 ) -> Outcome<bool> {
     let (group, comm) = (comm.collective(), handle.neutral());
     apart::described(&group, described)?;
-    if may_be_short(described) {
+    if coll::may_be_small(described) {
         // Before anything has begun, which the other members would wait for.
         if !call.pending().spares.has_slot() {
             has_room(call)?;
@@ -70,17 +70,6 @@ fn start_plain<A: Abi>(
     match is_plain {
         true => start_again(call, &group, described, comm, target),
         false => Ok(false),
-    }
-}
-
-/// Whether the operation may be one of a few bytes ([`coll::begin_plain`]).
-#[inline]
-fn may_be_short(described: &Call<'_>) -> bool {
-    match described {
-        Call::Barrier => true,
-        Call::Bcast { buffer, .. } => buffer.bytes() <= coll::SMALL_MAX,
-        Call::Allreduce { reduction } | Call::Reduce { reduction, .. } => reduction.result().bytes() <= coll::SMALL_MAX,
-        _ => false,
     }
 }
 

@@ -68,6 +68,9 @@ pub trait Parts: 'static {
     /// The blocks.
     fn blocks(&self) -> Blocks<'_>;
 
+    /// Whether all blocks are equally long.
+    const ARE_EVEN: bool = false;
+
     /// Whether nothing is to be let go of with it: there are no lists, and the type is predefined.
     #[inline]
     fn is_plain(&self) -> bool {
@@ -77,6 +80,8 @@ pub trait Parts: 'static {
 
 /// Equal blocks, one after the other.
 impl Parts for Data {
+    const ARE_EVEN: bool = true;
+
     #[inline]
     fn blocks(&self) -> Blocks<'_> {
         self.blocks()

@@ -95,7 +95,7 @@ mod tests {
     fn labels_and_their_numbers_tell_calls_apart() {
         let buffer = Buffer::EMPTY;
         let bcasts = (0..20).map(|root| Call::Bcast { buffer, root });
-        let gathers = (0..11).map(|root| Call::Gather { send: None, receive: None, root });
+        let gathers = (0..11).map(|root| Call::Gather { send: None, receive: None, root, is_even: true });
         let calls = || bcasts.clone().chain(gathers.clone()).chain([Call::Barrier]);
         let labels = || {
             let forms = [Form::Blocking, Form::Internal];

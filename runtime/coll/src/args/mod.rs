@@ -50,6 +50,8 @@ pub enum Call<'a> {
         receive: Option<Blocks<'a>>,
         /// Member that gets the blocks.
         root: u32,
+        /// Whether all blocks are equally long, as all members know of `MPI_Gather`.
+        is_even: bool,
     },
     /// `MPI_Scatter`, `MPI_Scatterv`.
     Scatter {
@@ -59,6 +61,8 @@ pub enum Call<'a> {
         receive: Option<Buffer<'a>>,
         /// Member that has the blocks.
         root: u32,
+        /// Whether all blocks are equally long, as all members know of `MPI_Scatter`.
+        is_even: bool,
     },
     /// `MPI_Allgather`, `MPI_Allgatherv`.
     Allgather {

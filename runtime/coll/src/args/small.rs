@@ -1,14 +1,18 @@
 //! Small operations, and what their members must agree on.
 
-use super::{Call, Reduction};
-use cohort_datatype::Buffer;
+use super::{Call, Kind, Reduction};
 use cohort_datatype::op::{self, Kernel, Op, PredefinedOp};
+use cohort_datatype::{Buffer, pack};
 
-/// Bytes that a member of a small operation gives at most.
-pub const SMALL_MAX: u64 = {
-    assert!(crate::board::ROOM == crate::batch::ROOM);
-    crate::board::ROOM as u64
-};
+/// Bytes that a member of a small persistent operation gives at most.
+pub(crate) const SMALL_MAX: u64 = crate::board::ROOM as u64;
+
+/// Bytes of a block, or of an operand, of a nonblocking operation that may be small.
+const BLOCK_MAX: u64 = 1024;
+
+/// The same of all that a member gives to others, and of all operands that each member folds, unless they have at most
+/// [`SMALL_MAX`] bytes: in a pool the members would share that work.
+const ALL_MAX: u64 = 4096;
 
 /// Largest group that does without pools: each member looks at the posts of all.
 pub(crate) const MEMBERS_MAX: u32 = 64;
@@ -16,53 +20,112 @@ pub(crate) const MEMBERS_MAX: u32 = 64;
 /// A small operation, as far as all members must agree on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
-    pub(crate) kind: SmallKind,
+    pub(crate) kind: Kind,
     pub(crate) root: u32,
+    /// Of a block, or of an operand.
     pub(crate) bytes: u64,
     pub(crate) op: Option<PredefinedOp>,
 }
 
-/// Operations that may be small.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SmallKind {
-    Barrier,
-    Bcast,
-    Reduce,
-    Allreduce,
+/// Whether a nonblocking operation may be small, as far as one member knows.
+#[inline]
+#[must_use]
+pub fn may_be_small(call: &Call<'_>) -> bool {
+    Agreed::of(call).is_some_and(|it| it.bytes <= BLOCK_MAX)
 }
 
 impl Agreed {
-    /// `None`: the operation is not one of these, or not small. All members find the same, whatever types describe
+    /// `None`: the operation is never small, whatever its length. All members find the same, whatever types describe
     /// their data.
     #[inline]
-    pub(crate) fn of(call: &Call<'_>) -> Option<Self> {
-        let (kind, root, bytes, op) = match *call {
-            Call::Barrier => (SmallKind::Barrier, 0, 0, None),
-            Call::Bcast { buffer, root } => (SmallKind::Bcast, root, buffer.bytes(), None),
+    fn of(call: &Call<'_>) -> Option<Self> {
+        let (kind, root, bytes, op) = match call {
+            Call::Barrier => (Kind::Barrier, 0, 0, None),
+            Call::Bcast { buffer, root } => (Kind::Bcast, *root, buffer.bytes(), None),
             Call::Reduce { reduction, root } => {
-                let (bytes, op) = operand_of(&reduction)?;
-                (SmallKind::Reduce, root, bytes, Some(op))
+                let (bytes, op) = operand_of(reduction)?;
+                (Kind::Reduce, *root, bytes, Some(op))
             }
             Call::Allreduce { reduction } => {
-                let (bytes, op) = operand_of(&reduction)?;
-                (SmallKind::Allreduce, 0, bytes, Some(op))
+                let (bytes, op) = operand_of(reduction)?;
+                (Kind::Allreduce, 0, bytes, Some(op))
+            }
+            _ => return Self::of_other(call),
+        };
+        Some(Self { kind, root, bytes, op })
+    }
+
+    /// [`Agreed::of`] of those that are never at a board.
+    fn of_other(call: &Call<'_>) -> Option<Self> {
+        let kind = Kind::of(call);
+        let (root, bytes, op) = match call {
+            Call::Gather { send, receive, root, is_even: true } => {
+                (*root, send.or_else(|| receive.map(|it| it.block(0)))?.bytes(), None)
+            }
+            Call::Scatter { send, receive, root, is_even: true } => {
+                (*root, send.map(|it| it.block(0)).or(*receive)?.bytes(), None)
+            }
+            Call::Allgather { send, receive } if receive.are_equal() => {
+                (0, send.unwrap_or_else(|| receive.block(0)).bytes(), None)
+            }
+            Call::Alltoall { send, receive } if receive.are_equal() => {
+                (0, send.as_ref().unwrap_or(receive).block(0).bytes(), None)
+            }
+            Call::ReduceScatter { reduction, .. } | Call::Scan { reduction, .. } => {
+                let (bytes, op) = operand_of(reduction)?;
+                (0, bytes, Some(op))
             }
             _ => return None,
         };
-        let agreed = Self { kind, root, bytes, op };
-        (bytes <= SMALL_MAX).then_some(agreed)
+        Some(Self { kind, root, bytes, op })
+    }
+
+    /// As which small operation the member takes part at a board, if as one.
+    #[inline]
+    pub(crate) fn at_board(call: &Call<'_>) -> Option<Self> {
+        let agreed = Self::of(call)?;
+        let is_there = matches!(agreed.kind, Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce);
+        (is_there && agreed.bytes <= SMALL_MAX).then_some(agreed)
+    }
+
+    /// The same in a row of so many members.
+    #[inline(always)]
+    pub(crate) fn in_row(call: &Call<'_>, size: u32) -> Option<Self> {
+        let agreed = Self::of(call)?;
+        let bytes = agreed.bytes;
+        let fits = bytes <= BLOCK_MAX
+            && match agreed.kind {
+                Kind::Scatter | Kind::Alltoall => bytes * u64::from(size) <= ALL_MAX,
+                Kind::Allreduce | Kind::ReduceScatter | Kind::Scan | Kind::Exscan => {
+                    bytes <= SMALL_MAX || bytes * u64::from(size) <= ALL_MAX
+                }
+                _ => true,
+            };
+        fits.then_some(agreed)
+    }
+
+    /// Whether a member may give less than others have room for.
+    #[inline(always)]
+    pub(crate) fn may_differ(&self) -> bool {
+        matches!(self.kind, Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall)
     }
 
     /// Where a member's operand and its result are, how many elements, and how they are folded.
     #[inline]
-    pub(crate) fn memory(&self, call: &Call<'_>) -> Memory {
-        match (*call, call.reduction()) {
-            (Call::Bcast { buffer, .. }, _) => Memory::of(&buffer, None),
-            (_, Some(it)) => Memory {
-                operand: it.operand().base(),
-                ..Memory::of(&it.result, self.op.and_then(|op| op::kernel(op, it.datatype())))
-            },
-            _ => Memory::NONE,
+    pub(crate) fn memory(&self, call: &Call<'_>, me: u32) -> Memory {
+        match (call, call.reduction()) {
+            (Call::Bcast { buffer, .. }, _) => Memory::of(buffer, None),
+            (_, Some(it)) => {
+                let kernel = self.op.and_then(|op| op::kernel(op, it.datatype()));
+                let memory = Memory { operand: it.operand().base(), ..Memory::of(&it.result, kernel) };
+                match call {
+                    Call::ReduceScatter { counts, .. } => memory.of_share(it, counts, me),
+                    _ => memory,
+                }
+            }
+            (Call::Barrier, _) => Memory::NONE,
+            (Call::Gather { send: Some(send), .. }, _) => Memory { operand: send.base(), ..memory_of_room(call) },
+            _ => Memory { operand: core::ptr::null(), ..memory_of_room(call) },
         }
     }
 }
@@ -77,12 +140,70 @@ fn operand_of(reduction: &Reduction<'_>) -> Option<(u64, PredefinedOp)> {
     }
 }
 
+fn memory_of_room(call: &Call<'_>) -> Memory {
+    Memory::of(&room_of(call).unwrap_or(Buffer::EMPTY), None)
+}
+
+/// Where the member receives; of several blocks the first one.
+pub(crate) fn room_of<'a>(call: &Call<'a>) -> Option<Buffer<'a>> {
+    match call {
+        Call::Bcast { buffer, .. } => Some(*buffer),
+        Call::Gather { receive, .. } => receive.map(|it| it.block(0)),
+        Call::Scatter { receive, .. } => *receive,
+        Call::Allgather { receive, .. } | Call::Alltoall { receive, .. } => Some(receive.block(0)),
+        _ => None,
+    }
+}
+
+/// What member `me` of `size` gives to others, if that is not an operand of a reduction.
+fn given_by<'a>(call: &Call<'a>, me: u32, size: u32) -> Option<Buffer<'a>> {
+    match call {
+        Call::Bcast { buffer, .. } => Some(*buffer),
+        Call::Gather { send, .. } => *send,
+        Call::Scatter { send, .. } => send.and_then(|it| it.several(0..size as usize)),
+        Call::Allgather { send, receive } => Some(send.unwrap_or_else(|| receive.block(me as usize))),
+        Call::Alltoall { send, receive } => send.as_ref().unwrap_or(receive).several(0..size as usize),
+        _ => None,
+    }
+}
+
+/// Bytes that member `me` of `size` gives.
+#[inline(always)]
+pub(crate) fn given_bytes(agreed: &Agreed, size: u32) -> u64 {
+    match agreed.kind {
+        Kind::Scatter | Kind::Alltoall => agreed.bytes * u64::from(size),
+        _ => agreed.bytes,
+    }
+}
+
+/// Writes what member `me` of `size` gives, but for operands of reductions, which lie where `memory` says.
+///
+/// # Safety
+/// `out` has room for [`given_bytes`], and the buffers are the member's.
+#[inline(never)]
+pub(crate) unsafe fn give(call: &Call<'_>, (me, size): (u32, u32), out: *mut u8) {
+    let Some(given) = given_by(call, me, size) else {
+        return;
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        match given.datatype().is_dense() {
+            true => copy_small(given.base(), out, given.bytes() as usize),
+            false => {
+                pack(given, 0, out, given.bytes());
+            }
+        }
+    }
+}
+
 /// Whether a member's data is one run of bytes.
 #[inline]
 pub(crate) fn is_dense(call: &Call<'_>) -> bool {
+    let dense = |it: Option<Buffer<'_>>| it.is_none_or(|it| it.datatype().is_dense());
     match call {
         Call::Bcast { buffer, .. } => buffer.datatype().is_dense(),
-        _ => true,
+        Call::Barrier | Call::Reduce { .. } | Call::Allreduce { .. } => true,
+        _ => dense(room_of(call)) && dense(given_by(call, 0, 1)),
     }
 }
 
@@ -93,19 +214,32 @@ pub(crate) struct Memory {
     pub(crate) result: *mut u8,
     pub(crate) count: usize,
     pub(crate) kernel: Option<Kernel>,
+    /// Bytes of operands before those that are folded.
+    pub(crate) skipped: usize,
 }
 
 impl Memory {
-    const NONE: Self = Self { operand: core::ptr::null(), result: core::ptr::null_mut(), count: 0, kernel: None };
+    const NONE: Self =
+        Self { operand: core::ptr::null(), result: core::ptr::null_mut(), count: 0, kernel: None, skipped: 0 };
 
+    #[inline]
     fn of(buffer: &Buffer<'_>, kernel: Option<Kernel>) -> Self {
-        Self { operand: buffer.base(), result: buffer.base(), count: buffer.count() as usize, kernel }
+        let (base, count) = (buffer.base(), buffer.count() as usize);
+        Self { operand: base, result: base, count, kernel, skipped: 0 }
     }
 
-    /// Folds what `size` members have posted, of which `data` tells the places, into the result: in rank order.
+    /// That of member `me`, which gets its share of the result of all.
+    fn of_share(self, reduction: &Reduction<'_>, counts: &[i64], me: u32) -> Self {
+        let share = super::elements_of(counts, me as usize..me as usize + 1);
+        let element = reduction.datatype().extent() as usize;
+        Self { count: (share.end - share.start) as usize, skipped: share.start as usize * element, ..self }
+    }
+
+    /// Folds what the first `size` members have posted, of which `data` tells the places, into the result: in rank
+    /// order.
     ///
     /// # Safety
-    /// All have posted operands of `bytes` bytes; the result has as many.
+    /// All have posted operands of which `bytes` bytes are folded; the result has as many.
     #[inline]
     pub(crate) unsafe fn fold(&self, size: u32, bytes: usize, data: impl Fn(u32) -> *const u8) {
         // SAFETY: the caller's promise.
@@ -120,7 +254,7 @@ impl Memory {
     }
 }
 
-/// Copies up to [`SMALL_MAX`] bytes, mostly a word.
+/// Copies up to some hundred bytes, mostly a word.
 ///
 /// # Safety
 /// Both have that many, and do not overlap.

@@ -2,7 +2,11 @@ use super::*;
 
 /// Entries of one row; all-zero memory is what [`Entry`] needs, but loom's atomics are made.
 fn entry() -> Entry {
-    Entry { word: AtomicU64::new(0), _unused: 0, data: UnsafeCell::new([0; ROOM / 8]) }
+    Entry {
+        word: AtomicU64::new(0),
+        long: UnsafeCell::new(core::ptr::null_mut()),
+        data: UnsafeCell::new([0; ROOM / 8]),
+    }
 }
 
 /// Under loom, which reports every unordered access.
@@ -28,7 +32,7 @@ mod models {
         fn post(&self) -> bool {
             // SAFETY: loom checks that nobody reads the data meanwhile; the root posts once.
             unsafe {
-                self.entries[0].post_unless_large(SMALL, |_| {
+                self.entries[0].post_unless_large(SMALL, None, |_| {
                     self.data.with_mut(|data| *data = 7);
                 })
             }
@@ -123,10 +127,10 @@ mod units {
         let (free, taken) = (entry(), entry());
         // SAFETY: each is posted once.
         unsafe {
-            assert!(free.post_unless_large(SMALL, |out| out.write(9)));
+            assert!(free.post_unless_large(SMALL, None, |out| out.write(9)));
             assert!(taken.choose_large(LARGE | 16) && taken.choose_large(LARGE));
-            assert!(!taken.post_unless_large(SMALL, |_| {}));
-            assert_eq!(*free.data(), 9);
+            assert!(!taken.post_unless_large(SMALL, None, |_| {}));
+            assert_eq!(*free.data(1), 9);
         }
         assert!(!free.choose_large(LARGE));
         assert_eq!((free.word(), taken.word()), (SMALL, LARGE | 16));

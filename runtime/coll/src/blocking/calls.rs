@@ -25,8 +25,8 @@ pub fn run_known(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> 
     match *call {
         Call::Barrier => barrier(group),
         Call::Bcast { buffer, root } => bcast(group, buffer, root),
-        Call::Gather { send, receive, root } => gather(group, send, receive, root),
-        Call::Scatter { send, receive, root } => scatter(group, send, receive, root),
+        Call::Gather { send, receive, root, .. } => gather(group, send, receive, root),
+        Call::Scatter { send, receive, root, .. } => scatter(group, send, receive, root),
         Call::Allgather { send, receive } => allgather(group, send, receive),
         Call::Alltoall { send, receive } => alltoall(group, send, receive),
         Call::Reduce { ref reduction, root } => reduce(group, reduction, root),
@@ -141,7 +141,7 @@ pub fn gather(
     receive: Option<Blocks<'_>>,
     root: u32,
 ) -> Result<(), EngineError> {
-    let call = Call::Gather { send, receive, root };
+    let call = Call::Gather { send, receive, root, is_even: false };
     dispatch(group, &call)
 }
 
@@ -157,7 +157,7 @@ pub fn scatter(
     receive: Option<Buffer<'_>>,
     root: u32,
 ) -> Result<(), EngineError> {
-    let call = Call::Scatter { send, receive, root };
+    let call = Call::Scatter { send, receive, root, is_even: false };
     dispatch(group, &call)
 }
 

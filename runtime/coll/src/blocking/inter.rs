@@ -25,12 +25,12 @@ impl Intergroup<'_> {
         match *call {
             Call::Barrier => self.barrier(),
             Call::Bcast { buffer, root } => self.bcast(buffer, self.root_at(root)),
-            Call::Gather { send, receive, root } => match self.root_at(root) {
+            Call::Gather { send, receive, root, .. } => match self.root_at(root) {
                 Root::Beside => Ok(()),
                 Root::Here => self.channel.exchange([], self.incoming(receive)),
                 Root::Remote(at) => self.channel.exchange(send.map(|send| self.to(at as usize, send)), []),
             },
-            Call::Scatter { send, receive, root } => match self.root_at(root) {
+            Call::Scatter { send, receive, root, .. } => match self.root_at(root) {
                 Root::Beside => Ok(()),
                 Root::Here => self.channel.exchange(self.outgoing(send), []),
                 Root::Remote(at) => self.channel.exchange([], receive.map(|room| self.from(at as usize, room))),

@@ -1,12 +1,15 @@
 //! Members that are not at a row's meeting: how they are woken, and who comes to it for them.
 //!
-//! A sender of a small reduce leaves when it has posted. If another member begins something larger in that row, it
-//! waits at the row's meeting, and somebody comes there with nothing in the sender's place ([`crate::batch`]).
+//! A sender of a small reduce or gather leaves when it has posted, and so does each member of a small scatter when it
+//! has what the root gives. If another member begins something larger in that row, it waits at the row's meeting, and
+//! somebody comes there with nothing in the place of those ([`crate::batch`]).
 
 use super::plan;
+use super::role::Role;
 use super::word::{kind_in, root_in};
-use crate::args::{Call, Kind, Reduction};
-use crate::batch::{SMALL, STOOD_IN};
+use crate::args::small::MEMBERS_MAX;
+use crate::args::{Blocks, Call, Kind, Reduction, Scan};
+use crate::batch::SMALL;
 use crate::fold::Runner;
 use crate::meeting::release;
 use crate::members::LocalGroup;
@@ -20,13 +23,25 @@ use cohort_datatype::op::{Op, PredefinedOp};
 use core::ptr::null_mut;
 
 /// The arguments of who comes to a meeting for the sake of others alone.
-pub(super) fn reduction_of_nothing() -> Reduction<'static> {
-    Reduction { input: None, result: Buffer::EMPTY, op: Op::Predefined(PredefinedOp::Sum) }
-}
-
-/// The same of a reduce.
-pub(super) fn reduce_nothing(root: u32) -> Call<'static> {
-    Call::Reduce { reduction: reduction_of_nothing(), root }
+pub(super) fn nothing(kind: Kind, root: u32) -> Call<'static> {
+    let buffer = Buffer::EMPTY;
+    // SAFETY: blocks without data.
+    let blocks = unsafe { Blocks::equal(buffer) };
+    let reduction = Reduction { input: None, result: buffer, op: Op::Predefined(PredefinedOp::Sum) };
+    match kind {
+        Kind::Bcast => Call::Bcast { buffer, root },
+        Kind::Gather => Call::Gather { send: Some(buffer), receive: Some(blocks), root, is_even: true },
+        Kind::Scatter => Call::Scatter { send: Some(blocks), receive: Some(buffer), root, is_even: true },
+        Kind::Allgather => Call::Allgather { send: Some(buffer), receive: blocks },
+        Kind::Alltoall => Call::Alltoall { send: Some(blocks), receive: blocks },
+        Kind::Reduce => Call::Reduce { reduction, root },
+        Kind::Allreduce => Call::Allreduce { reduction },
+        // Whose operands differ in length from this one have no step.
+        Kind::ReduceScatter => Call::ReduceScatter { reduction, counts: &[0; MEMBERS_MAX as usize] },
+        Kind::Scan => Call::Scan { reduction, kind: Scan::Inclusive },
+        Kind::Exscan => Call::Scan { reduction, kind: Scan::Exclusive },
+        Kind::Barrier | Kind::NeighborAllgather | Kind::NeighborAlltoall => Call::Barrier,
+    }
 }
 
 /// After a member has come to the row's meeting: wakes those that have taken the operation for a small one, and comes
@@ -49,39 +64,48 @@ pub(super) fn tell_small(group: &LocalGroup<'_>, row: &Row) {
 #[cold]
 pub(super) fn stand_in(row: &Row, member: u32, rank: &'static Rank) {
     let word = row.entry(member).word();
-    let root = root_in(word);
-    let leaves = word & SMALL != 0 && kind_in(word) == Kind::Reduce as u8 && root != member;
+    let (root, number) = (root_in(word), kind_in(word));
+    let kind = [Kind::Reduce, Kind::Gather, Kind::Scatter].into_iter().find(|&it| it as u8 == number);
+    let Some(kind) = kind.filter(|_| word & SMALL != 0) else {
+        return;
+    };
+    let leaves = Role::in_kind(kind, root == member).leaves();
     if !leaves || row.meeting().existing().is_none() || !row.entry(member).stand_in() {
         return;
     }
-    if let Some(pool) = come(row, member, rank, reduce_nothing(root)) {
+    if let Some(pool) = come(row, member, rank, nothing(kind, root)) {
         // SAFETY: the member's reference, which nobody else gives back.
         unsafe { release(pool) };
     }
 }
 
-/// A sender of a reduce has posted its word, and leaves: wakes the root if that was the last post. Where members have
-/// begun something else it wakes all, and returns which of them has.
+/// A member that [leaves](Role::leaves) has posted its word: a sender wakes the root if that was the last post, and a
+/// dealer wakes all. Where members have begun something else it wakes all, and returns which of them has.
 ///
 /// Not inlined: the other operations have their registers for themselves.
 #[inline(never)]
-pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, (root, word): (u32, u64)) -> Option<u32> {
+pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, role: Role, operation: (u32, u64, u64)) -> Option<u32> {
+    let (root, word, common) = operation;
     // S2, and P3.
     fence(Ordering::SeqCst);
     let mut have_all_posted = true;
     for (member, entry) in row.entries().enumerate() {
-        match entry.word() & !STOOD_IN {
+        match entry.word() {
             0 => have_all_posted = false,
-            same if same == word => {}
+            other if (other ^ word) & common == 0 => {}
             _ => {
                 wake_others(group);
                 return Some(member as u32);
             }
         }
     }
-    if have_all_posted {
-        let root = group.members[root as usize];
-        wait::wake(group.rank().node().rank(root.index()));
+    match role {
+        Role::Sender if have_all_posted => {
+            let root = group.members[root as usize];
+            wait::wake(group.rank().node().rank(root.index()));
+        }
+        Role::Dealer => wake_others(group),
+        _ => {}
     }
     None
 }

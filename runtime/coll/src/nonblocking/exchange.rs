@@ -5,8 +5,8 @@
 //! alike and small it makes a board, and all further starts meet there: a start is a store, and its end a look at a
 //! cache line of each member that gives something. Nothing is made, nothing is freed, and nobody takes a claim.
 
-use crate::args::Call;
-use crate::args::small::{Agreed, MEMBERS_MAX, Memory, SmallKind, copy_small, is_dense};
+use crate::args::small::{Agreed, MEMBERS_MAX, Memory, copy_small, is_dense};
+use crate::args::{Call, Kind};
 use crate::board::Board;
 use crate::memory::reserve;
 use crate::pool::Part;
@@ -25,7 +25,7 @@ use core::ops::Range;
 /// Makes a board for the members of a persistent operation, if all have posted the same small one and there is memory.
 pub(super) fn make_board(claim: &mut Claim<'_>, parts: &[Part]) -> Option<RecordRef<Board>> {
     let size = parts.len() as u32;
-    let agreed = |part: &Part| Agreed::of(&part.call).filter(|_| is_dense(&part.call));
+    let agreed = |part: &Part| Agreed::at_board(&part.call).filter(|_| is_dense(&part.call));
     let first = agreed(&parts[0])?;
     let all = parts[1..].iter().all(|part| agreed(part) == Some(first));
     if !all || !(2..=MEMBERS_MAX).contains(&size) {
@@ -84,25 +84,26 @@ impl Exchange {
         call: &Call<'_>,
         me: u32,
     ) -> Result<Self, EngineError> {
-        let agreed = Agreed::of(call).ok_or(EngineError::Unsupported)?;
+        let agreed = Agreed::at_board(call).ok_or(EngineError::Unsupported)?;
         let size = board.size();
         let mut ranks = reserve(size as usize)?;
         ranks.extend(parts.iter().map(|part| part.rank));
         let (all, root, nobody) = (0..size, agreed.root..agreed.root + 1, 0..0);
         let is_root = agreed.root == me;
         let (posts, awaited, readers, woken) = match agreed.kind {
-            SmallKind::Barrier | SmallKind::Allreduce => (true, all.clone(), nobody, all),
-            SmallKind::Bcast if is_root => (true, nobody, all.clone(), all),
-            SmallKind::Bcast => (false, root.clone(), nobody, root),
-            SmallKind::Reduce if is_root => (true, all.clone(), nobody, all),
-            SmallKind::Reduce => (true, nobody, root.clone(), root),
+            Kind::Barrier | Kind::Allreduce => (true, all.clone(), nobody, all),
+            Kind::Bcast if is_root => (true, nobody, all.clone(), all),
+            Kind::Bcast => (false, root.clone(), nobody, root),
+            Kind::Reduce if is_root => (true, all.clone(), nobody, all),
+            Kind::Reduce => (true, nobody, root.clone(), root),
+            _ => return Err(EngineError::Unsupported),
         };
         Ok(Self {
             board,
             ranks,
             me,
             agreed,
-            memory: agreed.memory(call),
+            memory: agreed.memory(call, me),
             posts,
             awaited,
             readers,
@@ -127,7 +128,7 @@ impl Exchange {
     /// Whether it is the kind in which one wakes the others when all have posted.
     #[inline]
     fn meets(&self) -> bool {
-        self.agreed.kind != SmallKind::Bcast
+        self.agreed.kind != Kind::Bcast
     }
 
     /// Starts the operation; the start before is complete.
@@ -189,8 +190,8 @@ impl Exchange {
         self.ended.set(start);
         // Who posts may wait for room.
         match self.agreed.kind {
-            SmallKind::Reduce if self.reads() => self.wake(self.woken.clone()),
-            SmallKind::Bcast if self.reads() => self.wake_root(start),
+            Kind::Reduce if self.reads() => self.wake(self.woken.clone()),
+            Kind::Bcast if self.reads() => self.wake_root(start),
             _ => {}
         }
         true
@@ -241,10 +242,10 @@ impl Exchange {
         // SAFETY: the caller's promise; operands are folded in rank order.
         unsafe {
             match self.agreed.kind {
-                SmallKind::Bcast if self.reads() => {
+                Kind::Bcast if self.reads() => {
                     copy_small(data(self.agreed.root), self.memory.result, bytes);
                 }
-                SmallKind::Reduce | SmallKind::Allreduce if self.reads() => {
+                Kind::Reduce | Kind::Allreduce if self.reads() => {
                     self.memory.fold(board.size(), bytes, data);
                 }
                 _ => {}

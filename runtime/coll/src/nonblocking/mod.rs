@@ -7,8 +7,10 @@ mod operation;
 mod plan;
 mod post;
 mod repeated;
+mod role;
 mod small;
 mod start;
+mod taking;
 mod word;
 
 use super::args::small::MEMBERS_MAX;

@@ -76,14 +76,19 @@ fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
 pub(super) fn make(parts: &[Part]) -> (Plan, u64) {
     let call = &parts[0].call;
     let (kind, root, mut sum) = (discriminant(call), call.root(), parts[0].weight);
-    let mut is_same = true;
+    let (mut is_same, mut with_all) = (true, !parts[0].request.is_null());
     for part in &parts[1..] {
         sum.total = sum.total.saturating_add(part.weight.total);
         sum.longest = sum.longest.max(part.weight.longest);
         is_same &= discriminant(&part.call) == kind && part.call.root() == root;
+        with_all &= !part.request.is_null();
     }
     // If they have not posted the same operation with the same root, all of them are to hear of it.
     if !is_same && !compare::agree(parts) {
+        return (nothing(), 0);
+    }
+    if !with_all && lacks_blocks(call) {
+        truncate(parts);
         return (nothing(), 0);
     }
     let members = parts.len() as u64;
@@ -134,6 +139,18 @@ pub(super) fn nothing() -> Plan {
     Plan { lanes: 0, cells: 0, batch: 1, piece: 1, elements: 0, bytes: 0, calls_user: false, board: None }
 }
 
+/// Whether an operation lacks blocks of a member that has come with nothing: of one that was small by what it knows.
+fn lacks_blocks(call: &Call<'_>) -> bool {
+    matches!(call, Call::Gather { .. } | Call::Scatter { .. } | Call::Allgather { .. } | Call::Alltoall { .. })
+}
+
+/// All members are to report truncation.
+#[cold]
+fn truncate(parts: &[Part]) {
+    // Relaxed: published by the end of the operation.
+    parts.iter().for_each(|part| part.truncated.store(true, Ordering::Relaxed));
+}
+
 /// The largest number of sources of a member.
 fn most_sources(parts: &[Part]) -> u64 {
     let counts = parts.iter().map(|part| match part.call {
@@ -169,8 +186,7 @@ fn common_count(parts: &[Part]) -> Option<u64> {
         least = least.min(count);
     }
     if !agree {
-        // Relaxed: published by the end of the operation.
-        parts.iter().for_each(|part| part.truncated.store(true, Ordering::Relaxed));
+        truncate(parts);
     }
     agree.then_some(least)
 }

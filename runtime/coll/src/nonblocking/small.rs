@@ -1,16 +1,17 @@
-//! Nonblocking operations of a few bytes: members post their data in a row ([`crate::batch`]), and each makes its own
+//! Nonblocking operations of up to a KB: members post their data in a row ([`crate::batch`]), and each makes its own
 //! result of it where it tests or waits. So one call of each member is enough for all others, and nothing is made for
 //! one operation alone.
 
-use super::absent;
-use super::word::{ROOT, bytes_in, kind_in, large_word, small_word};
-use crate::args::Call;
-use crate::args::small::{Agreed, SmallKind, copy_small, is_dense};
-use crate::batch::{LARGE, SMALL, STOOD_IN, is_last};
+use super::role::Role;
+use super::word::{ROOT, bytes_in, common, kind_in, large_word, small_word};
+use super::{absent, taking};
+use crate::args::small::{Agreed, copy_small, give, given_bytes, is_dense, room_of};
+use crate::args::{Call, Kind};
+use crate::batch::{LARGE, ROOM, SMALL, is_last};
 use crate::compare;
 use crate::meeting::release;
 use crate::members::LocalGroup;
-use crate::pool::{Pool, Row, RowOperation, RowOutcome};
+use crate::pool::{Pool, Row, RowOperation, RowOutcome, SIDE_ALIGN};
 use crate::spin::spin;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{Ordering, fence};
@@ -18,8 +19,9 @@ use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::record::RecordRef;
-use cohort_datatype::{Buffer, unpack};
+use cohort_datatype::Buffer;
 use core::cell::Cell;
+use core::ptr::NonNull;
 
 /// A small operation under way, of which one member's request is. It is used by one thread of its rank at a time.
 #[derive(Debug)]
@@ -53,7 +55,7 @@ pub(super) unsafe fn begin(
     };
     match agreed_in(group, &row, call) {
         // SAFETY: the caller's promise.
-        Some(agreed) if unsafe { post(group, row, call, agreed) } => {
+        Some(agreed) if unsafe { post(group, row, call, agreed, Some(claim))? } => {
             group.cursor().advance();
             Ok(Begun::Small(Small(row)))
         }
@@ -65,11 +67,11 @@ pub(super) unsafe fn begin(
 /// by what this member knows, and so does this member if its root does.
 #[inline(always)]
 fn agreed_in(group: &LocalGroup<'_>, row: &Row, call: &Call<'_>) -> Option<Agreed> {
-    match (Agreed::of(call), call) {
+    match (Agreed::in_row(call, row.size()), call) {
         (None, Call::Bcast { buffer, root }) => {
             let is_large = row.entry(*root).choose_large(large_word(call));
             let follows = !is_large && *root != group.me;
-            follows.then(|| Agreed { kind: SmallKind::Bcast, root: *root, bytes: buffer.bytes(), op: None })
+            follows.then(|| Agreed { kind: Kind::Bcast, root: *root, bytes: buffer.bytes(), op: None })
         }
         (agreed, _) => agreed,
     }
@@ -105,7 +107,7 @@ fn first_row_of_plain(group: &LocalGroup<'_>) -> Result<Row, EngineError> {
 /// No memory.
 #[inline]
 pub(super) unsafe fn begin_plain(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<Option<Small>, EngineError> {
-    let agreed = Agreed::of(call).filter(|_| is_dense(call));
+    let agreed = Agreed::in_row(call, group.size() as u32).filter(|_| is_dense(call));
     let Some(agreed) = agreed else {
         return Ok(None);
     };
@@ -114,112 +116,110 @@ pub(super) unsafe fn begin_plain(group: &LocalGroup<'_>, call: &Call<'_>) -> Res
         None => first_row_of_plain(group)?,
     };
     // SAFETY: the caller's promise.
-    if !unsafe { post(group, row, call, agreed) } {
+    if !unsafe { post(group, row, call, agreed, None)? } {
         return Ok(None);
     }
     group.cursor().advance();
     Ok(Some(Small(row)))
 }
 
-/// What a member does in a small operation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// Gives what a broadcast brings to others, and needs nothing of them.
-    Root,
-    /// Takes what the root gives.
-    Leaf,
-    /// Gives an operand to the member that gets the result, and needs nothing of others.
-    Sender,
-    /// That member.
-    Collector,
-    /// Gives something to all others, and needs what each of them gives.
-    Peer,
-}
-
-impl Role {
-    #[inline(always)]
-    fn of(agreed: &Agreed, me: u32) -> Self {
-        match (agreed.kind, agreed.root == me) {
-            (SmallKind::Bcast, true) => Self::Root,
-            (SmallKind::Bcast, false) => Self::Leaf,
-            (SmallKind::Reduce, true) => Self::Collector,
-            (SmallKind::Reduce, false) => Self::Sender,
-            _ => Self::Peer,
-        }
-    }
-
-    /// What is known of the member's part when it has given what it gives.
-    #[inline(always)]
-    fn outcome(self) -> RowOutcome {
-        match self {
-            Self::Root | Self::Sender => RowOutcome::Success,
-            Self::Leaf | Self::Collector | Self::Peer => RowOutcome::Pending,
-        }
-    }
-}
-
 /// Posts what the member gives. `false`: it is the root, and another member has chosen that the operation is not small.
+/// A `claim` that the caller has serves where memory is needed.
 ///
 /// # Safety
 /// As for [`begin`]; the row is the member's next one.
+///
+/// # Errors
+/// No memory; the member has not come to the row.
 #[inline]
-unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed) -> bool {
+unsafe fn post(
+    group: &LocalGroup<'_>,
+    row: Row,
+    call: &Call<'_>,
+    agreed: Agreed,
+    claim: Option<&mut Claim<'_>>,
+) -> Result<bool, EngineError> {
     let role = Role::of(&agreed, group.me);
     let word = small_word(call, &agreed);
-    let memory = agreed.memory(call);
+    let common = common(&agreed);
+    let memory = agreed.memory(call, group.me);
+    let given = given_bytes(&agreed, row.size());
+    let long = match given > ROOM as u64 && !role.only_takes() {
+        true => Some(side(group, &row, given, claim)?),
+        false => None,
+    };
     // SAFETY: the caller's promise.
     unsafe {
-        let room = match *call.outliving() {
-            Call::Bcast { buffer, .. } if !is_dense(call) => Some(buffer),
-            _ => None,
+        let room = match is_dense(call) {
+            true => None,
+            false => room_of(call.outliving()),
         };
-        let fill = |out: *mut u8| match room {
-            None => copy_small(memory.operand, out, agreed.bytes as usize),
-            Some(buffer) => {
-                cohort_datatype::pack(buffer, 0, out, agreed.bytes);
-            }
+        let is_operand = agreed.op.is_some();
+        let fill = |out: *mut u8| match is_operand {
+            true => copy_small(memory.operand, out, given as usize),
+            false => give(call, (group.me, row.size()), out),
         };
         let entry = row.entry(group.me);
         match role {
-            Role::Root if !entry.post_unless_large(word, fill) => return false,
+            Role::Root if !entry.post_unless_large(word, long, fill) => return Ok(false),
             Role::Root => {}
-            Role::Leaf => entry.mark(word),
-            Role::Sender | Role::Collector | Role::Peer => entry.post(word, fill),
+            Role::Leaf | Role::Taker => entry.mark(word),
+            Role::Dealer | Role::Sender | Role::Collector | Role::Peer => entry.post(word, long, fill),
         }
         row.begin(RowOperation {
             agreed,
             memory,
             room,
+            block: taking::block_of(call, &agreed, memory.count),
             word,
+            common,
             rank: group.rank().forever(),
             seen: Cell::new(0),
             meeting: Cell::new(None),
             outcome: Cell::new(role.outcome()),
         });
     }
-    if role == Role::Sender {
-        if let Some(at) = absent::leave(group, &row, (agreed.root, word)) {
+    if role.leaves() {
+        if role == Role::Dealer {
+            Small(row).keep_own_block(call);
+        }
+        if let Some(at) = absent::leave(group, &row, role, (agreed.root, word, common)) {
             Small(row).leave_in_disagreement(at);
         }
-    } else if wakes(group, &row, role, word) {
+    } else if wakes(group, &row, role, (word, common)) {
         absent::wake_others(group);
     }
-    true
+    Ok(true)
+}
+
+/// Memory for what the member gives in a row.
+#[inline(never)]
+fn side(
+    group: &LocalGroup<'_>,
+    row: &Row,
+    bytes: u64,
+    claim: Option<&mut Claim<'_>>,
+) -> Result<NonNull<u8>, EngineError> {
+    let side = match claim {
+        Some(claim) => row.side(bytes, |bytes| claim.alloc_aligned(bytes, SIDE_ALIGN)),
+        None => row.side(bytes, |bytes| group.rank().enter().alloc_aligned(bytes, SIDE_ALIGN)),
+    };
+    side.ok_or(EngineError::OutOfMemory)
 }
 
 /// Whether a member that has posted wakes the others ([`crate::board`]).
 #[inline(always)]
-fn wakes(group: &LocalGroup<'_>, row: &Row, role: Role, word: u64) -> bool {
+fn wakes(group: &LocalGroup<'_>, row: &Row, role: Role, (word, common): (u64, u64)) -> bool {
     match role {
         Role::Root => true,
         Role::Peer => row.size() == 2 || is_last(row.entries()),
         // Nobody waits for its word but those that have begun something else.
-        Role::Leaf | Role::Sender | Role::Collector => {
+        _ => {
             match row.size() {
                 2 => group.rank().node().barriers().light(),
                 _ => fence(Ordering::SeqCst),
             }
-            row.entries().any(|it| ![0, word].contains(&it.word()))
+            row.entries().any(|it| it.word() != 0 && (it.word() ^ word) & common != 0)
         }
     }
 }
@@ -283,39 +283,26 @@ impl Small {
     #[inline]
     fn look(&self) -> bool {
         let (row, operation) = (&self.0, self.operation());
-        let Agreed { kind, root, bytes, .. } = operation.agreed;
-        if kind == SmallKind::Bcast {
+        let (root, common) = (operation.agreed.root, operation.common);
+        if self.role().awaits_root() {
             let word = row.entry(root).word();
-            if word != operation.word {
+            if (word ^ operation.word) & common != 0 {
                 return word != 0 && self.look_closer(root, word);
-            }
-            let data = row.entry(root).data();
-            // SAFETY: the root has posted so many bytes, and the member has room for them.
-            unsafe {
-                match operation.room {
-                    None => copy_small(data, operation.memory.result, bytes as usize),
-                    Some(room) => {
-                        unpack(room, 0, data, bytes);
-                    }
-                }
             }
         } else {
             let mut seen = operation.seen.get();
             while seen < row.size() {
-                let word = row.entry(seen).word() & !STOOD_IN;
-                if word != operation.word {
+                let word = row.entry(seen).word();
+                if (word ^ operation.word) & common != 0 {
                     operation.seen.set(seen);
                     return word != 0 && self.look_closer(seen, word);
                 }
                 seen += 1;
             }
-            if kind != SmallKind::Barrier {
-                let data = |member| row.entry(member).data();
-                // SAFETY: all have posted so many bytes, and the member has room for them.
-                unsafe { operation.memory.fold(row.size(), bytes as usize, data) };
-            }
         }
-        operation.outcome.set(RowOutcome::Success);
+        // SAFETY: those that the member awaits have posted.
+        let taken = unsafe { taking::take(row, operation) };
+        operation.outcome.set(taken);
         true
     }
 
@@ -323,7 +310,11 @@ impl Small {
     #[cold]
     fn look_closer(&self, member: u32, word: u64) -> bool {
         let (row, operation) = (&self.0, self.operation());
-        let is_bcast = operation.agreed.kind == SmallKind::Bcast;
+        let is_bcast = operation.agreed.kind == Kind::Bcast;
+        if self.role().leaves() {
+            self.leave_in_disagreement(member);
+            return true;
+        }
         let same_kind = kind_in(word) == kind_in(operation.word);
         if is_bcast && same_kind && word & SMALL != 0 && word >> ROOT == operation.word >> ROOT {
             let taken = self.take_of_another_length(member, word);
@@ -346,7 +337,23 @@ impl Small {
         true
     }
 
-    /// A sender of a reduce that finds something else in the row when it leaves hears of it.
+    /// What the member does.
+    #[inline(always)]
+    fn role(&self) -> Role {
+        Role::of(&self.operation().agreed, self.0.me)
+    }
+
+    /// The root of a scatter takes its own block.
+    #[inline(never)]
+    fn keep_own_block(&self, call: &Call<'_>) {
+        let operation = self.operation();
+        if let Call::Scatter { receive: Some(_), .. } = call {
+            // SAFETY: the member has posted, and it is its own room.
+            operation.outcome.set(unsafe { taking::take(&self.0, operation) });
+        }
+    }
+
+    /// A member that [leaves](Role::leaves), and finds something else in the row, hears of it.
     #[cold]
     fn leave_in_disagreement(&self, member: u32) {
         let (row, operation) = (&self.0, self.operation());
@@ -375,17 +382,9 @@ impl Small {
     fn take_of_another_length(&self, root: u32, word: u64) -> Status {
         let operation = self.operation();
         let (given, expected) = (bytes_in(word), operation.agreed.bytes);
-        let data = self.0.entry(root).data();
-        let bytes = given.min(expected);
-        // SAFETY: the root has posted so many bytes, and the member has room for them.
-        unsafe {
-            match operation.room {
-                None => copy_small(data, operation.memory.result, bytes as usize),
-                Some(room) => {
-                    unpack(room, 0, data, bytes);
-                }
-            }
-        }
+        let data = self.0.entry(root).data(given);
+        // SAFETY: the root has posted so many bytes, and the member has room for those that it expects.
+        unsafe { taking::put(operation, 0, data, given.min(expected)) };
         let error = match given > expected {
             true => Status::TRUNCATE,
             false => Status::SUCCESS,
@@ -396,15 +395,7 @@ impl Small {
     /// Comes to the row's meeting for the sake of those that wait there. `false`: there is none yet.
     fn come_with_nothing(&self) -> bool {
         let operation = self.operation();
-        let Agreed { kind, root, op, .. } = operation.agreed;
-        let buffer = Buffer::EMPTY;
-        let call = match (kind, op) {
-            (SmallKind::Bcast, _) => Call::Bcast { buffer, root },
-            (SmallKind::Reduce, _) => absent::reduce_nothing(root),
-            (_, Some(_)) => Call::Allreduce { reduction: absent::reduction_of_nothing() },
-            _ => Call::Barrier,
-        };
-        let pool = self.come(call);
+        let pool = self.come(absent::nothing(operation.agreed.kind, operation.agreed.root));
         if let Some(pool) = pool {
             // SAFETY: the member's reference.
             unsafe { release(pool) };
@@ -447,9 +438,9 @@ impl Small {
     /// Tells how many are missing. It makes nothing complete: somebody else may ask while the owner sleeps.
     pub fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         let (row, operation) = (&self.0, self.operation());
-        let awaited = match operation.agreed.kind {
-            SmallKind::Bcast => operation.agreed.root..operation.agreed.root + 1,
-            _ => 0..row.size(),
+        let awaited = match self.role().awaits_root() {
+            true => operation.agreed.root..operation.agreed.root + 1,
+            false => 0..row.size(),
         };
         let count = awaited.filter(|&it| row.entry(it).word() == 0).count() as u32;
         tell(Fact { key: row.key(), size: row.size(), count, ..Fact::new(Told::Collective) });

@@ -2,14 +2,15 @@
 
 use crate::args::Call;
 use crate::args::small::Agreed;
-use crate::batch::{LARGE, SMALL};
+use crate::batch::{LARGE, SMALL, STOOD_IN};
 use crate::compare;
 
 /// Places of what a word says beside its mark.
 const KIND: u32 = 4;
 const BYTES: u32 = 8;
-pub(super) const ROOT: u32 = 16;
-const OP: u32 = 32;
+pub(super) const ROOT: u32 = 24;
+const OP: u32 = 40;
+const BYTES_MAX: u64 = 0xffff;
 
 /// The word of a member that waits at the row's meeting.
 pub(super) fn large_word(call: &Call<'_>) -> u64 {
@@ -21,9 +22,18 @@ pub(super) fn small_word(call: &Call<'_>, agreed: &Agreed) -> u64 {
     SMALL
         | u64::from(compare::kind_of(call)) << KIND
         // A member may expect much more than a root that is small gives.
-        | agreed.bytes.min(0xff) << BYTES
+        | agreed.bytes.min(BYTES_MAX) << BYTES
         | u64::from(agreed.root as u16) << ROOT
         | u64::from(op) << OP
+}
+
+/// What must be the same in the words of all members.
+#[inline(always)]
+pub(super) fn common(agreed: &Agreed) -> u64 {
+    match agreed.may_differ() {
+        true => !(STOOD_IN | BYTES_MAX << BYTES),
+        false => !STOOD_IN,
+    }
 }
 
 pub(super) fn kind_in(word: u64) -> u8 {
@@ -31,7 +41,7 @@ pub(super) fn kind_in(word: u64) -> u8 {
 }
 
 pub(super) fn bytes_in(word: u64) -> u64 {
-    (word >> BYTES) & 0xff
+    (word >> BYTES) & BYTES_MAX
 }
 
 pub(super) fn root_in(word: u64) -> u32 {

@@ -28,5 +28,5 @@ mod work;
 
 pub(crate) use operand::Operand;
 pub(crate) use part::{Chain, Listed, Membership, Part, Pending, Place, Plan, Pool, Rest, Weight};
-pub(crate) use row::{Cursor, Lane, Row, RowOperation, RowOutcome};
+pub(crate) use row::{Cursor, Lane, Row, RowOperation, RowOutcome, SIDE_ALIGN};
 pub(crate) use work::{Calls, PoolRef, complete, enlist, is_pending, next, next_for_owner};

@@ -3,9 +3,9 @@
 use super::part::{Part, Plan, Pool};
 use crate::args::small::{Agreed, Memory};
 use crate::batch::{self, Entry, ROWS};
-use crate::meeting::{Link, Meeting, at, release};
+use crate::meeting::{Link, Meeting, at};
 use cohort_alloc::Heap;
-use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
@@ -13,6 +13,7 @@ use cohort_core::record::RecordRef;
 use cohort_datatype::Buffer;
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 
 /// One member's part of a batch.
 pub(crate) type Lane = batch::Lane<Rest>;
@@ -25,6 +26,11 @@ pub(crate) type Batch = Meeting<Lane, ()>;
 pub(crate) struct Rest {
     /// Of the lane of member 0: where members of larger operations meet.
     meetings: [Link<Part, Plan>; ROWS],
+    /// The same: whether any lane has [sides](Side).
+    has_sides: AtomicBool,
+    /// What the member gives that is longer than an entry: the block that was made last. The member's alone, until the
+    /// batch goes.
+    side: AtomicPtr<Side>,
     /// Operations of the member that are over, and one more when its cursor has moved on: the last of these events
     /// gives the member's reference back.
     events: AtomicU32,
@@ -37,15 +43,32 @@ unsafe impl Sync for Rest {}
 // SAFETY: as above; the pointers in them lead to the member's buffers.
 unsafe impl Send for Rest {}
 
+/// The head of a block of a batch's memory for long data, which follows it.
+#[repr(C, align(64))]
+#[derive(Debug)]
+struct Side {
+    /// The one that was made before, or null.
+    before: *mut Self,
+    /// Bytes behind the head, and how many of them are given out.
+    room: usize,
+    used: usize,
+}
+
+/// Alignment of [`Row::side`]'s memory.
+pub(crate) const SIDE_ALIGN: usize = align_of::<Side>();
+
 /// What a member has to do in a small operation.
 #[derive(Debug)]
 pub(crate) struct RowOperation {
     pub(crate) agreed: Agreed,
     pub(crate) memory: Memory,
-    /// The room for what the root of a broadcast gives, where that is no run of bytes.
+    /// Where the member receives, or the first block of it, where that is no run of bytes.
     pub(crate) room: Option<Buffer<'static>>,
-    /// Its word, which all others have too.
+    /// Bytes of that block.
+    pub(crate) block: u64,
+    /// Its word, and which of its bits all others have too.
     pub(crate) word: u64,
+    pub(crate) common: u64,
     pub(crate) rank: &'static Rank,
     /// Members that have posted.
     pub(crate) seen: Cell<u32>,
@@ -196,8 +219,33 @@ unsafe fn count_events(batch: RecordRef<Batch>, me: u32, events: u32, several: b
             }
         };
         if sum == ROWS as u32 + 1 {
-            release(batch);
+            release_batch(batch);
         }
+    }
+}
+
+/// Gives a member's reference to a batch back; the last one's sides go with it.
+///
+/// # Safety
+/// As for [`Meeting::release`].
+unsafe fn release_batch(batch: RecordRef<Batch>) {
+    // SAFETY: lanes are made with the batch. Behind its last reference nobody is there but the caller, and the memory
+    // stays until it is freed below. Sides came from a rank's heap.
+    unsafe {
+        let (lanes, size) = (core::ptr::from_ref(batch.part_of(0)), batch.members() as usize);
+        let Some(block) = Meeting::release(batch) else {
+            return;
+        };
+        if (*lanes).rest().has_sides.load(Ordering::Relaxed) {
+            for member in 0..size {
+                let mut side = (*lanes.add(member)).rest().side.load(Ordering::Relaxed);
+                while let Some(it) = NonNull::new(side) {
+                    side = it.as_ref().before;
+                    Heap::free(it.cast());
+                }
+            }
+        }
+        Heap::free(block);
     }
 }
 
@@ -229,6 +277,33 @@ impl Row {
     #[inline]
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         (0..self.size()).map(|it| self.entry(it))
+    }
+
+    /// Memory for so many bytes of what the member gives in this row, which stays as long as the batch. `None` when
+    /// there is none left.
+    #[cold]
+    pub(crate) fn side(&self, bytes: u64, allocate: impl FnOnce(usize) -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
+        let bytes = (bytes as usize).next_multiple_of(align_of::<Side>());
+        let rest = self.lane(self.me).rest();
+        let last = rest.side.load(Ordering::Relaxed);
+        // SAFETY: sides are the member's, of which one thread at a time begins an operation.
+        unsafe {
+            let mut side = last;
+            if last.is_null() || (*last).room - (*last).used < bytes {
+                let room = bytes * (ROWS - self.number as usize);
+                side = allocate(size_of::<Side>() + room)?.as_ptr().cast();
+                side.write(Side { before: last, room, used: 0 });
+                rest.side.store(side, Ordering::Relaxed);
+                let has_sides = &self.lane(0).rest().has_sides;
+                // Relaxed: whoever frees the batch does so after all members have given it back.
+                if !has_sides.load(Ordering::Relaxed) {
+                    has_sides.store(true, Ordering::Relaxed);
+                }
+            }
+            let at = side.cast::<u8>().add(size_of::<Side>() + (*side).used);
+            (*side).used += bytes;
+            NonNull::new(at)
+        }
     }
 
     /// Where members of a larger operation meet.

@@ -105,7 +105,15 @@ impl Trial {
         unsafe { Buffer::new(base.cast_mut().cast(), self.counts[member] as u64, &self.datatype) }
     }
 
+    fn are_even(&self) -> bool {
+        self.counts.iter().all(|it| *it == self.counts[0])
+    }
+
     fn blocks(&self, base: *const f64) -> Blocks<'_> {
+        if self.are_even() {
+            // SAFETY: as below; there is room for some elements more.
+            return unsafe { Blocks::equal(self.buffer(base, 0)) };
+        }
         // SAFETY: the test's own memory, which stays until the operation is over.
         unsafe { Blocks::varying(base.cast_mut().cast(), (&self.counts, &self.displacements), &self.datatype) }
     }
@@ -115,7 +123,7 @@ impl Trial {
         let (send, receive, root) = (self.send.as_ptr(), self.receive.as_ptr(), self.root);
         let (at_root, own) = (me == root, me as usize);
         let first = self.counts[0] as u64;
-        let outside = !self.in_place;
+        let (outside, is_even) = (!self.in_place, self.are_even());
         let reduction = |may_be_in_place: bool, count: u64| Reduction {
             input: (outside || !may_be_in_place).then_some(send.cast()),
             // SAFETY: the test's own memory, which stays until the operation is over.
@@ -136,11 +144,13 @@ impl Trial {
                 send: (outside || !at_root).then(|| self.buffer(send, own)),
                 receive: at_root.then(|| self.blocks(receive)),
                 root,
+                is_even,
             },
             3 => Call::Scatter {
                 send: at_root.then(|| self.blocks(send)),
                 receive: (outside || !at_root).then(|| self.buffer(receive, own)),
                 root,
+                is_even,
             },
             4 => Call::Allgather { send: outside.then(|| self.buffer(send, own)), receive: self.blocks(receive) },
             5 => {

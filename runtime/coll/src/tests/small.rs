@@ -16,7 +16,7 @@ use std::thread;
 use std::vec;
 use std::vec::Vec;
 
-fn is_complete(started: &Started) -> bool {
+pub(super) fn is_complete(started: &Started) -> bool {
     match started {
         Started::Request(request) => request.is_complete(),
         Started::Small(small) => small.is_complete(),
@@ -25,7 +25,7 @@ fn is_complete(started: &Started) -> bool {
 }
 
 /// Waits for the end; the error.
-fn end(group: &Group<'_>, started: Started) -> i32 {
+pub(super) fn end(group: &Group<'_>, started: Started) -> i32 {
     wait::until(group.owner, WaitKind::Request, || is_complete(&started));
     match started {
         Started::Request(request) => {
@@ -42,7 +42,7 @@ fn end(group: &Group<'_>, started: Started) -> i32 {
     }
 }
 
-fn begun(group: &Group<'_>, call: &Call<'_>) -> Result<Started, EngineError> {
+pub(super) fn begun(group: &Group<'_>, call: &Call<'_>) -> Result<Started, EngineError> {
     // SAFETY: the tests keep the buffers.
     unsafe { begin(group, call) }
 }

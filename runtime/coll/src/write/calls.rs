@@ -119,8 +119,8 @@ fn write_fold<'a>(schedule: &mut ScheduleBuilder<'a>, call: &Call<'a>, folder: &
 fn write_moves<'a>(schedule: &mut ScheduleBuilder<'a>, call: &Call<'a>) -> Result<(), EngineError> {
     let (me, _) = schedule.place();
     match *call {
-        Call::Gather { send, receive, root } => gather(schedule, send, receive, root as usize),
-        Call::Scatter { send, receive, root } => scatter(schedule, send, receive, root as usize),
+        Call::Gather { send, receive, root, .. } => gather(schedule, send, receive, root as usize),
+        Call::Scatter { send, receive, root, .. } => scatter(schedule, send, receive, root as usize),
         Call::Allgather { send, receive } => {
             let own = receive.block(me);
             if let Some(send) = send {

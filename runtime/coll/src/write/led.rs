@@ -65,7 +65,7 @@ pub(crate) fn write_led<'a>(
                 unsafe { Blocks::varying(reduction.output(), (lengths, starts), reduction.datatype()) }
             });
             let among = Call::ReduceScatter { reduction: reduction.in_place(), counts };
-            let after = Call::Scatter { send, receive: Some(own), root: place };
+            let after = Call::Scatter { send, receive: Some(own), root: place, is_even: false };
             (Some(Call::Reduce { reduction, root: place }), among, Some(after))
         }
         _ => return Err(EngineError::Unsupported),

@@ -54,14 +54,14 @@ fn write_moves(
             theirs.clone().for_each(|it| schedule.send(it, buffer));
         }
         Call::Bcast { buffer, root } if is_there(root) => schedule.receive(root as usize, buffer),
-        Call::Gather { send, receive, root } => match (send, receive) {
+        Call::Gather { send, receive, root, .. } => match (send, receive) {
             (_, Some(receive)) if root as usize == me => {
                 numbered().for_each(|(number, it)| schedule.receive(it, receive.block(number)));
             }
             (Some(send), _) if is_there(root) => schedule.send(root as usize, send),
             _ => {}
         },
-        Call::Scatter { send, receive, root } => match (send, receive) {
+        Call::Scatter { send, receive, root, .. } => match (send, receive) {
             (Some(send), _) if root as usize == me => {
                 numbered().for_each(|(number, it)| schedule.send(it, send.block(number)));
             }

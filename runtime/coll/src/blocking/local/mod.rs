@@ -38,8 +38,8 @@ pub(crate) fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineE
             Ok(())
         }
         Call::Bcast { buffer, root } => bcast::bcast(group, buffer, root),
-        Call::Gather { send, receive, root } => gather::gather(group, send, receive, root as usize),
-        Call::Scatter { send, receive, root } => gather::scatter(group, send, receive, root as usize),
+        Call::Gather { send, receive, root, .. } => gather::gather(group, send, receive, root as usize),
+        Call::Scatter { send, receive, root, .. } => gather::scatter(group, send, receive, root as usize),
         Call::Allgather { send, receive } => allgather::allgather(group, send, receive),
         Call::Alltoall { send, receive } => alltoall::alltoall(group, send, receive),
         Call::Reduce { reduction, root } => {

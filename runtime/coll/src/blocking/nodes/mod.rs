@@ -54,8 +54,8 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
         _ if !has_carriers(group.rank(), hierarchy) && !matches!(call, Call::Neighbours { .. }) => {
             run_alone(group, call, folder)
         }
-        Call::Gather { send, receive, root } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
-        Call::Scatter { send, receive, root } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
+        Call::Gather { send, receive, root, .. } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
+        Call::Scatter { send, receive, root, .. } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
         // Not only leaders carry.
         Call::Alltoall { send, receive } => alltoall::alltoall(group, hierarchy, send.as_ref(), receive),
         Call::Allgather { send, receive } if is_led => gather::allgather(group, hierarchy, *send, receive),

@@ -1,0 +1,114 @@
+//! What a member of a small operation makes of what others have posted.
+
+use super::word::bytes_in;
+use crate::args::small::{Agreed, copy_small, given_bytes, room_of};
+use crate::args::{Call, Kind};
+use crate::pool::{Row, RowOperation, RowOutcome};
+use cohort_core::message::Status;
+use cohort_datatype::unpack;
+
+/// Bytes of the member's room, or of each of its blocks; of a share of so many elements.
+#[inline(always)]
+pub(super) fn block_of(call: &Call<'_>, agreed: &Agreed, share: usize) -> u64 {
+    match (agreed.may_differ(), call) {
+        (true, _) => room_of(call).map_or(0, |it| it.bytes()),
+        (_, Call::ReduceScatter { reduction, .. }) => share as u64 * reduction.datatype().extent() as u64,
+        _ => agreed.bytes,
+    }
+}
+
+/// Makes the member's result, and says how the operation has ended.
+///
+/// # Safety
+/// Those that the member awaits have posted the same operation, and its buffers are there.
+#[inline(always)]
+pub(super) unsafe fn take(row: &Row, operation: &RowOperation) -> RowOutcome {
+    let Agreed { kind, root, bytes, .. } = operation.agreed;
+    let data = |member| row.entry(member).data(bytes);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match kind {
+            Kind::Barrier => {}
+            Kind::Bcast => put(operation, 0, data(root), bytes),
+            Kind::Reduce | Kind::Allreduce => operation.memory.fold(row.size(), bytes as usize, data),
+            _ => return take_other(row, operation),
+        }
+    }
+    RowOutcome::Success
+}
+
+/// [`take`] of those that nobody counts the instructions of.
+///
+/// # Safety
+/// As for [`take`].
+#[inline(never)]
+unsafe fn take_other(row: &Row, operation: &RowOperation) -> RowOutcome {
+    let (Agreed { kind, root, bytes, .. }, memory) = (operation.agreed, &operation.memory);
+    let data = |member: u32| row.entry(member).data(bytes);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match kind {
+            Kind::Scan => memory.fold(row.me + 1, bytes as usize, data),
+            Kind::Exscan if row.me == 0 => {}
+            Kind::Exscan => memory.fold(row.me, bytes as usize, data),
+            Kind::ReduceScatter if memory.count == 0 => {}
+            Kind::ReduceScatter => {
+                let share = operation.block as usize;
+                memory.fold(row.size(), share, |member| data(member).add(memory.skipped));
+            }
+            Kind::Scatter => return take_blocks(row, operation, root..root + 1),
+            _ => return take_blocks(row, operation, 0..row.size()),
+        }
+    }
+    RowOutcome::Success
+}
+
+/// Takes the member's block of each of these.
+///
+/// # Safety
+/// As for [`take`].
+unsafe fn take_blocks(row: &Row, operation: &RowOperation, givers: core::ops::Range<u32>) -> RowOutcome {
+    let kind = operation.agreed.kind;
+    let mut error = Status::SUCCESS;
+    for giver in givers {
+        // In place.
+        if kind == Kind::Gather && giver == row.me && operation.memory.operand.is_null() {
+            continue;
+        }
+        let bytes = bytes_in(row.entry(giver).word());
+        let all = given_bytes(&Agreed { bytes, ..operation.agreed }, row.size());
+        let data = row.entry(giver).data(all);
+        let (skipped, place) = match kind {
+            Kind::Scatter => (u64::from(row.me) * bytes, 0),
+            Kind::Alltoall => (u64::from(row.me) * bytes, giver),
+            _ => (0, giver),
+        };
+        if bytes > operation.block {
+            error = Status::TRUNCATE;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { put(operation, place, data.add(skipped as usize), bytes.min(operation.block)) };
+    }
+    RowOutcome::of(Status { error, ..Status::EMPTY })
+}
+
+/// Puts data into a block of the member's room.
+///
+/// # Safety
+/// The block has room for so many bytes.
+#[inline(always)]
+pub(super) unsafe fn put(operation: &RowOperation, place: u32, data: *const u8, bytes: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match operation.room {
+            None => {
+                let at = u64::from(place) * operation.block;
+                copy_small(data, operation.memory.result.add(at as usize), bytes as usize);
+            }
+            Some(first) => {
+                let block = first.part(u64::from(place) * first.count(), first.count());
+                unpack(block, 0, data, bytes);
+            }
+        }
+    }
+}
