@@ -45,7 +45,7 @@ use under_way::Lines;
 pub use access::{Form, Place, Way};
 pub use open::delete;
 pub use representation::{Conversions, Datarep, Representation, Representations};
-pub use under_way::{Operation, Started, Totals, UnderWay};
+pub use under_way::{Operation, Started, Totals, UnderWay, Unheard};
 pub use view::{Seen, Wanted};
 
 /// A file, as one of its members sees it.

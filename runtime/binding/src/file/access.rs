@@ -50,7 +50,10 @@ fn starts<A: Abi, C: Count>(
         Started::Over(bytes, Ok(())) => {
             publish(call, RequestState::Received { status: status(bytes), comm: handle.neutral() }, request)
         }
-        Started::Over(bytes, Err(error)) => publish_kind(call, Failed::new(bytes, error, handle.neutral()), request),
+        Started::Over(bytes, Err(error)) => {
+            let failed = Failed::new(bytes, error, handle.neutral(), file.unheard().clone());
+            publish_kind(call, failed, request)
+        }
         Started::UnderWay(operation) => publish_kind(call, UnderWay::new(operation, handle.neutral()), request),
     }
 }

@@ -9,7 +9,7 @@ use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank};
 use cohort_object::Error;
-use cohort_object::file::Operation;
+use cohort_object::file::{Operation, Unheard};
 
 /// What a transfer of so many bytes says.
 pub(super) fn status(bytes: u64) -> Status {
@@ -64,8 +64,9 @@ impl RequestKind for UnderWay {
 
     fn release(self: Box<Self>, _claim: &mut Claim<'_>) {}
 
-    /// The operation goes on, and `MPI_File_close` waits for it.
+    /// The operation goes on, and `MPI_File_close` waits for it and tells its failure.
     fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
+        self.operation.let_go();
         Ok(neutral::SUCCESS)
     }
 
@@ -82,11 +83,13 @@ pub(super) struct Failed {
     error: Error,
     /// As in [`UnderWay`].
     file: u32,
+    /// For the next call that tells failures of the file.
+    unheard: Arc<Unheard>,
 }
 
 impl Failed {
-    pub(super) fn new(bytes: u64, error: Error, file: u32) -> Self {
-        Self { bytes, error, file }
+    pub(super) fn new(bytes: u64, error: Error, file: u32, unheard: Arc<Unheard>) -> Self {
+        Self { bytes, error, file, unheard }
     }
 }
 
@@ -114,6 +117,7 @@ impl RequestKind for Failed {
     fn release(self: Box<Self>, _claim: &mut Claim<'_>) {}
 
     fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
+        self.unheard.keep(self.error.clone());
         Ok(neutral::SUCCESS)
     }
 

@@ -350,7 +350,7 @@ impl File {
     /// is under way ([`File::may_close`]).
     ///
     /// # Errors
-    /// What the kernel says to one of the members.
+    /// What the kernel says to one of the members; the failure of an operation whose request was freed.
     pub fn close(self) -> Outcome<()> {
         let is_ours = self.descriptor().map(drop);
         let Self { descriptor, folder, name, mode, comm, away, exclusion, lines, .. } = self;
@@ -363,7 +363,8 @@ impl File {
                 Err(trouble)
             }
         };
-        let closed = agree(&comm.collective(), &name, closed);
+        // All operations are over, also those whose requests were freed.
+        let closed = agree(&comm.collective(), &name, lines.unheard.told().and(closed));
         let removed = match mode & neutral::MODE_DELETE_ON_CLOSE {
             0 => Ok(()),
             _ if comm.me() == 0 => {

@@ -57,11 +57,13 @@ impl File {
     /// kernel's by then.
     ///
     /// # Errors
-    /// What the kernel says to one of them, also about what it could not write earlier.
+    /// What the kernel says to one of them, also about what it could not write earlier; the failure of an operation
+    /// whose request was freed.
     pub fn sync(&self) -> Outcome<()> {
         self.no_split()?;
         self.agree(Ok(()))?;
-        self.agree(match self.leads {
+        let unheard = self.unheard().told();
+        self.agree(unheard.and(match self.leads {
             true => self.descriptor().and_then(|file| {
                 let kept = open::sync(file).map_err(|errno| self.kernel(errno));
                 if self.away.is_some() {
@@ -70,6 +72,6 @@ impl File {
                 kept
             }),
             false => Ok(()),
-        })
+        }))
     }
 }

@@ -17,7 +17,7 @@ use super::access::{Form, Task};
 use super::convert::Changed;
 use super::error::Trouble;
 use crate::crew::{Crew, Job, Line};
-use crate::failure::Outcome;
+use crate::failure::{Error, Outcome};
 use crate::owner_of;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -77,6 +77,23 @@ pub struct UnderWay {
     was_told: AtomicBool,
 }
 
+/// The first failure that nobody was told of, as the request was freed: for the next call that says whether all went
+/// well.
+#[derive(Debug, Default)]
+pub struct Unheard(FutexLock<Option<Error>>);
+
+impl Unheard {
+    /// Keeps a failure for that call.
+    pub fn keep(&self, error: Error) {
+        self.0.lock().get_or_insert(error);
+    }
+
+    /// Tells the failure, once.
+    pub(super) fn told(&self) -> Result<(), Trouble> {
+        self.0.lock().take().map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
 /// Where operations of a file stand.
 pub(super) struct Lines {
     pub under_way: &'static UnderWay,
@@ -86,12 +103,14 @@ pub(super) struct Lines {
     together: Arc<Line<Operation>>,
     /// For the meetings of collective operations: made by the first of them.
     pub apart: Once<&'static coll::CommShared>,
+    pub unheard: Arc<Unheard>,
 }
 
 impl Lines {
     /// Those of a new file.
     pub(super) fn new(under_way: &'static UnderWay, is_plain: bool) -> Self {
-        Self { under_way, is_plain, alone: Arc::default(), together: Arc::default(), apart: Once::new() }
+        let (alone, together, unheard) = Default::default();
+        Self { under_way, is_plain, alone, together, apart: Once::new(), unheard }
     }
 }
 
@@ -112,6 +131,9 @@ pub struct Operation {
     task: Task,
     memory: FutexLock<Memory>,
     outcome: FutexLock<(u64, Outcome<()>)>,
+    /// Whether nobody will ask for the outcome; changes while that is locked.
+    is_freed: AtomicBool,
+    unheard: Arc<Unheard>,
     /// The MPI function.
     call: &'static &'static str,
 }
@@ -235,6 +257,8 @@ impl File {
             task,
             memory: FutexLock::new(memory),
             outcome: FutexLock::new((0, Ok(()))),
+            is_freed: AtomicBool::new(false),
+            unheard: self.unheard().clone(),
             call,
         });
         let is_small = operation.task.trouble.is_some() || operation.memory.lock().buffer().bytes() <= SMALL;
@@ -248,6 +272,12 @@ impl File {
         }
         under_way.begin(&operation);
         Started::UnderWay(operation)
+    }
+
+    /// Where failures are kept that nobody was told of.
+    #[must_use]
+    pub fn unheard(&self) -> &Arc<Unheard> {
+        &self.lines.unheard
     }
 
     /// Waits until nothing of the file is under way. The file has not moved since that began.
@@ -269,7 +299,27 @@ impl Operation {
             Some(ask) => file.do_task(&Lent::new(descriptor, ask), &self.task, memory.buffer()),
         };
         self.under_way.moved.count(self.task.manner.way, bytes);
-        *self.outcome.lock() = (bytes, outcome);
+        self.set_outcome(bytes, outcome);
+    }
+
+    fn set_outcome(&self, bytes: u64, outcome: Outcome<()>) {
+        let mut place = self.outcome.lock();
+        *place = (bytes, outcome);
+        self.keep_unheard(&place.1);
+    }
+
+    /// Keeps a failure if nobody will ask for it. The outcome is locked.
+    fn keep_unheard(&self, outcome: &Outcome<()>) {
+        if let (true, Err(error)) = (self.is_freed.load(Ordering::Relaxed), outcome) {
+            self.unheard.keep(error.clone());
+        }
+    }
+
+    /// The request is freed: the operation goes on, and a call for the file tells its failure.
+    pub fn let_go(&self) {
+        let outcome = self.outcome.lock();
+        self.is_freed.store(true, Ordering::Relaxed);
+        self.keep_unheard(&outcome.1);
     }
 
     /// The outcome is there. The file may be gone when this returns.
@@ -333,12 +383,11 @@ impl Operation {
         let file = unsafe { self.file.as_ref() };
         let bytes = self.outcome.lock().0;
         let stored = file.change_back(&changed, self.task.manner.way, bytes, &data.as_buffer());
-        let mut outcome = self.outcome.lock();
+        let outcome = self.outcome.lock().1.clone();
         match stored {
-            Ok(bytes) => outcome.0 = bytes,
-            Err(trouble) => *outcome = (0, outcome.1.clone().and(Err(trouble.error))),
+            Ok(bytes) => self.set_outcome(bytes, outcome),
+            Err(trouble) => self.set_outcome(0, outcome.and(Err(trouble.error))),
         }
-        drop(outcome);
         self.under_way.forget(self);
     }
 }
