@@ -18,6 +18,21 @@ static void no_operation(int other) {
     CHECK_EQ(MPI_Win_flush(other, win), MPI_SUCCESS);
 }
 
+// More elements than bytes can be counted of: 2^62 + 1 of 4 bytes are not one.
+static void beyond_counting(int other) {
+#ifndef OPEN_MPI
+    int value = 3, was = 5;
+    const MPI_Count many = ((MPI_Count)1 << 62) + 1;
+    CHECK_EQ(class_of(MPI_Put_c(&value, many, MPI_INT, other, 0, 1, MPI_INT, win)), MPI_ERR_TRUNCATE);
+    CHECK_EQ(class_of(MPI_Accumulate_c(&value, many, MPI_INT, other, 0, 1, MPI_INT, MPI_SUM, win)), MPI_ERR_TRUNCATE);
+    int class = class_of(MPI_Get_c(&was, 1, MPI_INT, other, 0, many, MPI_INT, win));
+    CHECK(class == MPI_ERR_TRUNCATE || class == MPI_ERR_RMA_RANGE);
+    CHECK_EQ(was, 5);
+#else
+    (void)other;
+#endif
+}
+
 // Promises that do not go with the call, and bits that mean nothing.
 static void promises(MPI_Group group, int other) {
     int of_lock[] = {MPI_MODE_NOPUT, MPI_MODE_NOPRECEDE, MPI_MODE_NOCHECK | MPI_MODE_NOSTORE, 1 << 30};
@@ -122,6 +137,7 @@ int main(int argc, char **argv) {
     CHECK_EQ(class_of(MPI_Accumulate(&real, 1, MPI_DOUBLE, other, 0, 1, MPI_DOUBLE, MPI_BAND, win)), MPI_ERR_OP);
     CHECK_EQ(class_of(MPI_Accumulate(&real, 1, MPI_DOUBLE, other, 0, 2, MPI_INT, MPI_SUM, win)), MPI_ERR_TYPE);
     no_operation(other);
+    beyond_counting(other);
     CHECK_EQ(class_of(MPI_Compare_and_swap(&real, &real, &real, MPI_DOUBLE, other, 0, win)), MPI_ERR_TYPE);
     CHECK_EQ(class_of(MPI_Win_attach(win, memory, 4)), MPI_ERR_RMA_FLAVOR);
     MPI_Win_unlock(other, win);
