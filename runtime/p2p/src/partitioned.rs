@@ -9,7 +9,8 @@
 //! The sides may cut the same data differently and describe it by different types: partition `p`
 //! of the receiver has arrived when all of the sender's partitions that overlap it have.
 //!
-//! A receive that starts before the introduction waits in a list; a holder of the claim opens it then.
+//! A receive that starts before the introduction waits in a list; a holder of the claim opens it then. One that is
+//! freed before it waits there too, since the introduction is for it and for no later receive.
 //!
 //! # Who holds what
 //! A channel has a reference of either side; the last one frees it, from any task. The sender writes
@@ -164,7 +165,7 @@ fn require_local(claim: &Claim<'_>, peer: Peer) -> Result<(), EngineError> {
     local.map(drop).ok_or(EngineError::Unsupported)
 }
 
-/// [`Links`] of the owner's list of receives that wait for their introduction.
+/// [`Links`] of the owner's list of receives that wait for their introduction, started or freed.
 const IN_AWAITING: u8 = 0;
 
 /// The owner's part of a partitioned receive: a block of its heap.
@@ -179,8 +180,10 @@ pub(crate) struct Receiver {
     channel: AtomicPtr<Channel>,
     /// Rounds that were started.
     round: AtomicU32,
-    /// Whether it is in the owner's list: a round was started, but the sender is not known.
+    /// Whether it is in the owner's list: a round was started, or the program has given it back, but the sender is not
+    /// known.
     awaits: Cell<bool>,
+    is_given_back: Cell<bool>,
     links: Links<Self>,
 }
 
@@ -222,6 +225,16 @@ impl Receiver {
     unsafe fn introduced(&self) -> Option<ManuallyDrop<ChannelRef>> {
         // SAFETY: the caller's promise: what was received is an address, or the null that was there before.
         unsafe { (*self.introduced.get()).map(|channel| ManuallyDrop::new(ChannelRef::from_raw(channel))) }
+    }
+
+    /// Frees one that was given back, whose introduction has come.
+    fn free(this: RecordRef<Self>, claim: &mut Claim<'_>) {
+        debug_assert!(this.introduction.is_complete());
+        // SAFETY: the owner has given it back, so nobody else looks at it, and no message uses it any more.
+        let receiver = unsafe { this.into_value(claim) };
+        receiver.introduction.release(claim);
+        // SAFETY: a delivered introduction came with a reference.
+        drop(receiver.introduced.into_inner().map(|channel| unsafe { ChannelRef::from_raw(channel) }));
     }
 
     fn channel(&self) -> Option<&Channel> {
@@ -268,17 +281,30 @@ impl Drop for Opened {
     }
 }
 
-/// A started receive of the claimed rank whose sender has just become known.
+/// A started receive of the claimed rank whose sender has just become known. Frees those that were given back on the
+/// way.
 fn next_opened(claim: &mut Claim<'_>) -> Option<Opened> {
     let mut next = claim.of::<Partitioned>().awaiting.first();
     while let Some(receiver) = next {
-        if let Some(opened) = receiver.open(claim) {
+        next = claim.of::<Partitioned>().awaiting.next(receiver);
+        if receiver.is_given_back.get() {
+            if receiver.introduction.is_complete() {
+                leave_awaiting(claim, receiver);
+                Receiver::free(receiver, claim);
+            }
+        } else if let Some(opened) = receiver.open(claim) {
             leave_awaiting(claim, receiver);
             return Some(opened);
         }
-        next = claim.of::<Partitioned>().awaiting.next(receiver);
     }
     None
+}
+
+/// Puts a receive into the claimed rank's list, in which it is not.
+fn enter_awaiting(claim: &mut Claim<'_>, receiver: RecordRef<Receiver>) {
+    receiver.awaits.set(true);
+    claim.of::<Partitioned>().awaiting.push(receiver);
+    claim.expect_more(TaskKind::Shm);
 }
 
 /// Takes a receive out of the claimed rank's list, in which it is.
@@ -335,6 +361,7 @@ impl PartitionedReceive {
                 channel: AtomicPtr::new(null_mut()),
                 round: AtomicU32::new(0),
                 awaits: Cell::new(false),
+                is_given_back: Cell::new(false),
                 links: Links::none(),
             });
             Ok(Self(RecordRef::new(receiver)))
@@ -363,9 +390,7 @@ impl PartitionedReceive {
         receiver.round.fetch_add(1, Ordering::Relaxed);
         let opened = receiver.open(&mut claim);
         if opened.is_none() {
-            receiver.awaits.set(true);
-            claim.of::<Partitioned>().awaiting.push(self.0);
-            claim.expect_more(TaskKind::Shm);
+            enter_awaiting(&mut claim, self.0);
         }
         drop(claim);
         if let Some(opened) = opened {
@@ -406,18 +431,19 @@ impl PartitionedReceive {
         })
     }
 
-    /// Gives the receive back.
+    /// Gives the receive back. It stays until its introduction has come, which is for no other receive.
     pub fn release(self, claim: &mut Claim<'_>) {
         let receiver = self.receiver();
-        if receiver.awaits.get() {
-            leave_awaiting(claim, self.0);
+        let is_known = receiver.introduction.is_complete();
+        receiver.is_given_back.set(true);
+        match receiver.awaits.get() {
+            true if is_known => leave_awaiting(claim, self.0),
+            false if !is_known => enter_awaiting(claim, self.0),
+            _ => {}
         }
-        receiver.introduction.cancel(claim);
-        // SAFETY: the owner gives the receive back, so nobody else looks at it, and no message uses it any more.
-        let receiver = unsafe { self.0.into_value(claim) };
-        receiver.introduction.release(claim);
-        // SAFETY: a delivered introduction came with a reference.
-        drop(receiver.introduced.into_inner().map(|channel| unsafe { ChannelRef::from_raw(channel) }));
+        if is_known {
+            Receiver::free(self.0, claim);
+        }
     }
 }
 

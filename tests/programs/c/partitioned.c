@@ -1,5 +1,6 @@
 // Partitioned messages: different partitions and types on the two sides, threads that mark
-// partitions ready in any order, matching by order, MPI_PROC_NULL, and refused arguments.
+// partitions ready in any order, matching by order, also of what is freed before it is started,
+// MPI_PROC_NULL, and refused arguments.
 //# ranks: 1 2 3
 //# progress: steal, none
 //# libs: -lpthread
@@ -97,6 +98,36 @@ static void order(void) {
     for (int i = 0; i < 4; i++) MPI_Request_free(&requests[i]);
 }
 
+/* Pairs are freed before they have met: by the receiver first, by the sender first, by both at once. None of their
+ * halves meets one of a later pair. */
+static void freed(int first) {
+    int value, got = -1, right = (rank + 1) % size, left = (rank + size - 1) % size;
+    MPI_Request ends[2];
+    for (int i = 0; i < 6; i++) {
+        for (int half = 0; half < 2; half++) {
+            int is_send = first == 2 ? half : half != first;
+            if (is_send) MPI_Psend_init(&value, 1, 1, MPI_INT, right, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &ends[half]);
+            else MPI_Precv_init(&got, 1, 1, MPI_INT, left, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &ends[half]);
+            if (first == 2) continue;
+            MPI_Request_free(&ends[half]);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        if (first < 2) continue;
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Request_free(&ends[0]);
+        MPI_Request_free(&ends[1]);
+    }
+    MPI_Psend_init(&value, 1, 1, MPI_INT, right, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &ends[0]);
+    MPI_Precv_init(&got, 1, 1, MPI_INT, left, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &ends[1]);
+    value = 100 * first + rank;
+    MPI_Startall(2, ends);
+    MPI_Pready(0, ends[0]);
+    MPI_Waitall(2, ends, MPI_STATUSES_IGNORE);
+    CHECK_EQ(got, 100 * first + left);
+    MPI_Request_free(&ends[0]);
+    MPI_Request_free(&ends[1]);
+}
+
 static void nobody(void) {
     MPI_Request requests[2];
     MPI_Status statuses[2];
@@ -156,6 +187,7 @@ int main(int argc, char **argv) {
     /* An element ends in the middle of what the sender calls a partition. */
     exchange(5, 16, 1);
     order();
+    for (int first = 0; first < 3; first++) freed(first);
     nobody();
     refused();
     return finish();

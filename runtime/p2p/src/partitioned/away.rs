@@ -281,7 +281,8 @@ pub(crate) struct AwayReceiver {
     /// Receives of this round that were posted, and whether it waits for more. Under the claim.
     posted: Cell<u32>,
     waits: Cell<bool>,
-    /// The program has given it back, while a message was on its way into it. It is in the list until that has come.
+    /// The program has given it back before its introduction, or while a message was on its way into it. It is in the
+    /// list until that has come.
     is_given_back: Cell<bool>,
     links: Links<Self>,
 }
@@ -508,14 +509,12 @@ impl AwayReceive {
         Status::delivered(envelope, bytes, receiver.data.all().bytes())
     }
 
-    /// Gives the receive back. If a message is on its way into it, it stays until that has come.
+    /// Gives the receive back. It stays until its introduction has come, which is for no other receive, and what is on
+    /// its way into it.
     pub fn release(self, claim: &mut Claim<'_>) {
         let receiver = self.receiver();
         if receiver.waits.get() {
             leave(claim, self.0);
-        }
-        if let Some(introduction) = receiver.introduction.get() {
-            introduction.cancel(claim);
         }
         if receiver.is_in_use() {
             receiver.is_given_back.set(true);
