@@ -143,6 +143,11 @@ const MEMORY: &[(&str, &str, &[&str])] = &[
         &["rank 0: MPI_Gatherv in", "writes 12 bytes, from byte 12 on, of a block of 20"],
     ),
     ("short_alltoallv", "error[memory]", &["MPI_Ialltoallv in", "reads 1 bytes, from byte 2 on, of a block of 2"]),
+    ("short_pack", "error[memory]", &["MPI_Pack in", "reads 12 bytes, from byte 0 on, of a block of 8"]),
+    ("short_unpack", "error[memory]", &["MPI_Unpack in", "writes 16 bytes, from byte 0 on, of a block of 12"]),
+    ("short_reduce_local", "error[memory]", &["MPI_Reduce_local in", "writes 20 bytes", "a block of 16"]),
+    ("short_file", "error[memory]", &["MPI_File_write_at_all in", "reads 9 bytes", "a block of 8"]),
+    ("pack_pending", "error[overlap]", &["MPI_Irecv in", "MPI_Pack in pack_pending", "use the 4 bytes"]),
     (
         "unmapped_window",
         "error[memory]",
@@ -169,7 +174,7 @@ const RIGHT: &[&str] = &[
 ];
 
 /// The same of `mistaken_memory.c`.
-const RIGHT_MEMORY: &[&str] = &["right_blocks", "right_places", "right_lives", "right_parts"];
+const RIGHT_MEMORY: &[&str] = &["right_blocks", "right_places", "right_lives", "right_parts", "right_local"];
 
 /// Modes of `mistaken_messages.c` without a mistake.
 const RIGHT_MESSAGES: &[&str] =

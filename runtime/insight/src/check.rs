@@ -252,6 +252,7 @@ impl Consumer for Checker {
             Role::Release => memory::released(shared, call),
             Role::Detach => memory::detached(shared, call),
             Role::Allocate | Role::Attach => {}
+            Role::Local => memory::begins(shared, call, &buffers::spans(call)),
             Role::Access => windows::begins(shared, call),
             Role::Synchronise => windows::synchronises(shared, call),
             Role::Mark => partitions::marks(shared, call),
@@ -281,6 +282,7 @@ impl Consumer for Checker {
             Role::Access if is_well => windows::accessed(shared, call),
             Role::Finalize
             | Role::Free
+            | Role::Local
             | Role::Makes
             | Role::Access
             | Role::Synchronise

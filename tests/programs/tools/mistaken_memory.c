@@ -315,6 +315,82 @@ static void short_alltoallv(void)
     drop(out);
 }
 
+// Buffers of calls that have no message.
+static void short_pack(void)
+{
+    char room[64];
+    int *data = block(2 * sizeof *data), place = 0;
+    MPI_Pack(data, 3, MPI_INT, room, sizeof room, &place, MPI_COMM_WORLD);
+    drop(data);
+}
+
+static void short_unpack(void)
+{
+    char room[16] = {0};
+    int *data = block(3 * sizeof *data), place = 0;
+    MPI_Unpack(room, sizeof room, &place, data, 4, MPI_INT, MPI_COMM_WORLD);
+    drop(data);
+}
+
+static void short_reduce_local(void)
+{
+    int data[5] = {0}, *sum = block(4 * sizeof *sum);
+    MPI_Reduce_local(data, sum, 5, MPI_INT, MPI_SUM);
+    drop(sum);
+}
+
+static MPI_File open_own(void)
+{
+    char name[32];
+    MPI_File file;
+    snprintf(name, sizeof name, "own.%d", rank);
+    int mode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
+    MPI_File_open(MPI_COMM_SELF, name, mode, MPI_INFO_NULL, &file);
+    return file;
+}
+
+static void short_file(void)
+{
+    MPI_File file = open_own();
+    char *data = block(8);
+    MPI_File_write_at_all(file, 0, data, 9, MPI_CHAR, MPI_STATUS_IGNORE);
+    drop(data);
+    MPI_File_close(&file);
+}
+
+static void pack_pending(void)
+{
+    int data[2] = {0}, place = 0;
+    char room[64];
+    MPI_Request request;
+    MPI_Irecv(data, 2, MPI_INT, rank, 0, MPI_COMM_WORLD, &request);
+    MPI_Pack(data + 1, 1, MPI_INT, room, sizeof room, &place, MPI_COMM_WORLD);
+    MPI_Send(table, 2, MPI_INT, rank, 0, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// Blocks that are just long enough, halves of one buffer, and a pending send that is read.
+static void right_local(void)
+{
+    char *room = block(12);
+    int *data = block(4 * sizeof *data), place = 0;
+    MPI_Request requests[2];
+    MPI_Irecv(data + 2, 2, MPI_INT, rank, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(data, 2, MPI_INT, rank, 0, MPI_COMM_WORLD, &requests[1]);
+    MPI_Pack(data, 2, MPI_INT, room, 12, &place, MPI_COMM_WORLD);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    place = 0;
+    MPI_Unpack(room, 12, &place, data + 2, 2, MPI_INT, MPI_COMM_WORLD);
+    MPI_Reduce_local(data, data + 2, 2, MPI_INT, MPI_SUM);
+    MPI_File file = open_own();
+    MPI_File_write(file, data, 4, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_read_at(file, 0, data, 4, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_write(file, NULL, 0, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+    drop(data);
+    drop(room);
+}
+
 static void right_parts(void)
 {
     double *in = block(6 * sizeof *in), *out = block(6 * sizeof *out);
@@ -406,6 +482,8 @@ static const struct mode modes[] = {
     MODE(returned_sum), MODE(freed_window), MODE(freed_target), MODE(same_window), MODE(windows_meet),
     MODE(window_in_window), MODE(unmapped_send),
     MODE(unmapped_receive), MODE(unmapped_window), MODE(short_gatherv),
+    MODE(short_pack), MODE(short_unpack), MODE(short_reduce_local), MODE(short_file), MODE(pack_pending),
+    MODE(right_local),
     MODE(short_alltoallv), MODE(right_parts), MODE(right_blocks), MODE(right_places), MODE(right_lives),
 };
 

@@ -102,9 +102,23 @@ pub fn spans(call: &Call<'_>) -> Vec<Span> {
         Role::Exchange | Role::BeginExchange if call.site.name.ends_with("_replace") => [written(received(call)), None],
         Role::Exchange | Role::BeginExchange => [read(sent(call)), written(received(call))],
         Role::Collective | Role::BeginCollective | Role::InitCollective => of_collective(call),
+        Role::Local => of_local(call),
         _ => [None, None],
     };
     both.into_iter().flatten().collect()
+}
+
+/// The buffers of a call that has no message, but for those of packed data.
+fn of_local(call: &Call<'_>) -> [Option<Span>; 2] {
+    let span = |names, is_written| described(call, names).map(|buffer| Span { buffer, is_written });
+    match call.site.name {
+        "MPI_Pack" => [span(["inbuf", "incount", "datatype"], false), None],
+        "MPI_Unpack" => [span(["outbuf", "outcount", "datatype"], true), None],
+        "MPI_Reduce_local" => {
+            [span(["inbuf", "count", "datatype"], false), span(["inoutbuf", "count", "datatype"], true)]
+        }
+        name => [span(["buf", "count", "datatype"], name.starts_with("MPI_File_read")), None],
+    }
 }
 
 /// The buffers of a collective call, as far as one count says; only those that are significant.

@@ -35,6 +35,8 @@ pub enum Role {
     InitSend,
     /// Makes a persistent receive.
     InitReceive,
+    /// Reads or writes a buffer without a message, and is over when it returns.
+    Local,
     /// A collective call on data.
     Collective,
     /// One that goes on.
@@ -184,6 +186,7 @@ fn named(name: &str) -> Option<Role> {
         "Free_mem" => Role::Release,
         "Win_attach" => Role::Attach,
         "Win_detach" => Role::Detach,
+        "Pack" | "Unpack" | "Reduce_local" => Role::Local,
         "Comm_idup" | "Comm_idup_with_info" => Role::BeginsObject,
         "Comm_free" | "Comm_disconnect" | "Group_free" | "Type_free" | "Op_free" | "Win_free" | "Info_free"
         | "Errhandler_free" | "File_close" => Role::Free,
@@ -214,6 +217,11 @@ fn by_parameters(call: &Description, name: &str) -> Role {
     if lower(name) {
         return Role::Collective;
     }
+    let is_of_file = ["File_read", "File_write"].iter().any(|prefix| name.starts_with(prefix));
+    let is_split = name.ends_with("_begin") || name.ends_with("_end");
+    if is_of_file && !is_split {
+        return Role::Local;
+    }
     if let Some(rest) = name.strip_prefix('I')
         && lower(rest)
     {
@@ -238,6 +246,9 @@ mod tests {
         assert_eq!(find("MPI_Comm_split"), Role::Makes);
         assert_eq!(find("MPI_Pready_list"), Role::Mark);
         assert_eq!(find("MPI_File_iread"), Role::BeginOther);
+        assert_eq!(find("MPI_File_write_at_all_c"), Role::Local);
+        assert_eq!(find("MPI_File_read_all_begin"), Role::Other);
+        assert_eq!(find("MPI_Unpack"), Role::Local);
         assert_eq!(find("MPI_Comm_rank"), Role::Other);
         assert_eq!(find("MPI_Testall"), Role::Complete(Completion::Testall));
     }
