@@ -49,11 +49,23 @@ const MPICH_EXTRA: [&str; 20] = [
 
 /// Calls of the C library that a rank may not make as a program by itself does (`facade/src/memory.rs`, `limit.rs`,
 /// `names.rs`).
-const OF_LIBC: [&str; 21] = [
+const OF_LIBC: [&str; 33] = [
+    "__open64_2",
+    "__open_2",
+    "__openat64_2",
+    "__openat_2",
     "__readlink_chk",
     "__readlinkat_chk",
+    "creat",
+    "creat64",
     "fopen",
     "fopen64",
+    "freopen",
+    "freopen64",
+    "mlockall",
+    "munlockall",
+    "shmat",
+    "shmdt",
     "open",
     "open64",
     "openat",

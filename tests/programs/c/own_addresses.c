@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #define MIB (1UL << 20)
 
@@ -15,6 +16,26 @@ static const int usual = MAP_PRIVATE | MAP_ANONYMOUS;
 static char *map(char *at, size_t length, int flags)
 {
     return mmap(at, length, PROT_READ | PROT_WRITE, usual | flags, -1, 0);
+}
+
+/* A segment, attached at an address in turn and over what is there. */
+static int attached(char *at)
+{
+    int segment = shmget(IPC_PRIVATE, 2 * MIB - 100, IPC_CREAT | 0600);
+    void *anywhere = segment < 0 ? (void *)-1 : shmat(segment, NULL, 0);
+    /* It goes with the last process that has attached it. */
+    CHECK(anywhere != (void *)-1 && shmctl(segment, IPC_RMID, NULL) == 0);
+    for (int turn = 0; turn < 2; turn++) {
+        CHECK(shmat(segment, at, 0) == at);
+        at[2 * MIB - 1] = rank + 1;
+        CHECK(shmat(segment, at, 0) == (void *)-1 && errno == EINVAL);
+        CHECK(shmat(segment, at + 5, SHM_RND | SHM_REMAP) == at && at[2 * MIB - 1] == rank + 1);
+        CHECK(shmdt(at) == 0);
+        CHECK(map(at, MIB, MAP_FIXED_NOREPLACE) == at);
+        CHECK(shmat(segment, at, SHM_REMAP) == at && shmdt(at) == 0);
+        CHECK(shmdt(at) == -1 && errno == EINVAL);
+    }
+    return segment;
 }
 
 int main(int argc, char **argv)
@@ -55,6 +76,8 @@ int main(int argc, char **argv)
     memset(room + 2 * MIB, rank, MIB);
     CHECK(munmap(room, 16 * MIB) == 0);
 
+    int segment = attached(at);
+
     /* One rank after the other has the same address. */
     char *common = (char *)0x220000000000;
     for (int turn = 0; turn < size; turn++) {
@@ -66,6 +89,7 @@ int main(int argc, char **argv)
             CHECK(mremap(away, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, common) == common);
             common[5] = 1;
             CHECK(munmap(common, MIB) == 0);
+            CHECK(shmat(segment, common, 0) == common && shmdt(common) == 0);
         }
         MPI_Barrier(MPI_COMM_WORLD);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,6 +19,14 @@
         }                                                       \
     } while (0)
 
+#ifndef PR_SET_MEMORY_MERGE
+#define PR_SET_MEMORY_MERGE 67
+#define PR_GET_MEMORY_MERGE 68
+#endif
+
+/* What `open` becomes where arguments are checked and flags are not known. */
+int __open_2(const char *path, int flags);
+
 /* Writes the value that holds already. */
 static void adjust(const char *path, int how)
 {
@@ -28,6 +37,17 @@ static void adjust(const char *path, int how)
     if (how == 0) {
         CHECK((file = fopen(path, "w")) && fputs(value, file) >= 0);
         CHECK(fclose(file) == 0);
+        return;
+    }
+    if (how == 3) {
+        CHECK((file = freopen(path, "w", stdin)) && fputs(value, file) >= 0);
+        CHECK(fclose(file) == 0);
+        return;
+    }
+    if (how > 3) {
+        int made = how == 4 ? creat(path, 0600) : __open_2(path, O_WRONLY);
+        CHECK(made >= 0 && write(made, value, strlen(value)) > 0);
+        close(made);
         return;
     }
     int descriptor = how == 1 ? open(path, O_WRONLY | O_CLOEXEC) : openat(AT_FDCWD, path, O_RDWR);
@@ -55,6 +75,14 @@ int main(int argc, char **argv)
             CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
             CHECK(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1);
             CHECK(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0) == 0);
+            /* Kernels and limits may not allow these. */
+            if (prctl(PR_SET_MEMORY_MERGE, 1, 0, 0, 0) == 0) {
+                CHECK(prctl(PR_GET_MEMORY_MERGE, 0, 0, 0, 0) == 1);
+                CHECK(prctl(PR_SET_MEMORY_MERGE, 0, 0, 0, 0) == 0);
+                if (turn == 0) puts("merges");
+            }
+            if (mlockall(MCL_FUTURE) == 0 && turn == 0) puts("locks");
+            CHECK(munlockall() == 0);
         }
         struct rlimit limit = {1UL << 46, RLIM_INFINITY};
         CHECK(setrlimit(RLIMIT_AS, &limit) == 0);

@@ -17,6 +17,7 @@ pub mod memory;
 mod names;
 mod refusal;
 pub mod remap;
+pub mod segment;
 mod singleton;
 pub mod space;
 pub mod stack;

@@ -15,6 +15,9 @@ macro_rules! own_names {
             (old: *mut c_void, length: usize, wanted: usize, flags: c_int, place: *mut c_void) -> *mut c_void
             = remap::mremap }
             $crate::own_name! { munmap (address: *mut c_void, length: usize) -> c_int = memory::munmap }
+            $crate::own_name! { shmat (segment: c_int, address: *const c_void, flags: c_int) -> *mut c_void
+            = segment::shmat }
+            $crate::own_name! { shmdt (address: *const c_void) -> c_int = segment::shmdt }
             $crate::own_name! { sbrk (increment: isize) -> *mut c_void = memory::sbrk }
             $crate::own_name! { brk (end: *mut c_void) -> c_int = memory::brk }
             $crate::own_name! { readlink (path: *const c_char, buffer: *mut c_char, size: usize) -> isize
@@ -36,8 +39,17 @@ macro_rules! own_names {
             $crate::own_name! { open open64 (path: *const c_char, flags: c_int, mode: c_uint) -> c_int = space::open }
             $crate::own_name! { openat openat64
             (folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int = space::openat }
+            $crate::own_name! { __open_2 __open64_2 (path: *const c_char, flags: c_int) -> c_int
+            = space::open_checked }
+            $crate::own_name! { __openat_2 __openat64_2 (folder: c_int, path: *const c_char, flags: c_int) -> c_int
+            = space::openat_checked }
+            $crate::own_name! { creat creat64 (path: *const c_char, mode: c_uint) -> c_int = space::creat }
             $crate::own_name! { fopen fopen64 (path: *const c_char, mode: *const c_char) -> *mut c_void
             = space::fopen }
+            $crate::own_name! { freopen freopen64
+            (path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void = space::freopen }
+            $crate::own_name! { mlockall (flags: c_int) -> c_int = space::mlockall }
+            $crate::own_name! { munlockall () -> c_int = space::munlockall }
         }
     };
 }

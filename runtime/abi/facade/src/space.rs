@@ -11,9 +11,10 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use linux_raw_sys::general::{__NR_prctl, O_ACCMODE, O_RDONLY};
+use linux_raw_sys::general::{__NR_mlockall, __NR_munlockall, __NR_prctl, O_ACCMODE, O_RDONLY};
 use linux_raw_sys::prctl::{
-    PR_GET_DUMPABLE, PR_GET_MDWE, PR_GET_THP_DISABLE, PR_SET_DUMPABLE, PR_SET_MDWE, PR_SET_THP_DISABLE,
+    PR_GET_DUMPABLE, PR_GET_MDWE, PR_GET_MEMORY_MERGE, PR_GET_THP_DISABLE, PR_SET_DUMPABLE, PR_SET_MDWE,
+    PR_SET_MEMORY_MERGE, PR_SET_THP_DISABLE,
 };
 
 /// What is set, what asks for it, its name, and what it means for the others.
@@ -25,7 +26,7 @@ struct Setting {
     is_said: AtomicBool,
 }
 
-static SETTINGS: [Setting; 3] = [
+static SETTINGS: [Setting; 4] = [
     Setting {
         set: PR_SET_DUMPABLE,
         get: PR_GET_DUMPABLE,
@@ -45,6 +46,13 @@ static SETTINGS: [Setting; 3] = [
         get: PR_GET_MDWE,
         name: "PR_SET_MDWE",
         meaning: "it stays, and with it no code is made at run time, nor a stack executable",
+        is_said: AtomicBool::new(false),
+    },
+    Setting {
+        set: PR_SET_MEMORY_MERGE,
+        get: PR_GET_MEMORY_MERGE,
+        name: "PR_SET_MEMORY_MERGE",
+        meaning: "with 1 the kernel looks for equal pages in the memory of all of them, and shares these",
         is_said: AtomicBool::new(false),
     },
 ];
@@ -115,6 +123,35 @@ pub unsafe fn prctl(option: c_int, first: usize, second: usize, third: usize, fo
     memory::given(result) as c_int
 }
 
+/// `mlockall(2)`
+///
+/// # Safety
+/// No condition.
+pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    let meaning = "theirs is locked too, and counts where any of them locks memory";
+    locked((__NR_mlockall, flags), &IS_SAID, "locks its memory (mlockall)", meaning)
+}
+
+/// `munlockall(2)`
+///
+/// # Safety
+/// No condition.
+pub unsafe extern "C" fn munlockall() -> c_int {
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    let meaning = "what they have locked is not locked any more";
+    locked((__NR_munlockall, 0), &IS_SAID, "unlocks its memory (munlockall)", meaning)
+}
+
+fn locked((number, flags): (u32, c_int), is_said: &AtomicBool, does: &str, meaning: &str) -> c_int {
+    // SAFETY: neither call takes an address, nor changes what is in memory.
+    let result = unsafe { memory::call(number, [flags as usize, 0, 0, 0, 0, 0]) };
+    if let (Some(boot), Ok(_)) = (memory::shared(), result) {
+        tell(boot, is_said, format_args!("{does}"), meaning);
+    }
+    memory::given(result) as c_int
+}
+
 /// Says so if a rank opens a file of `/proc` that changes something for all.
 ///
 /// # Safety
@@ -155,6 +192,10 @@ impl Original {
 
 type Open = unsafe extern "C" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C" fn(c_int, *const c_char, c_int, ...) -> c_int;
+type OpenChecked = unsafe extern "C" fn(*const c_char, c_int) -> c_int;
+type OpenAtChecked = unsafe extern "C" fn(c_int, *const c_char, c_int) -> c_int;
+type Create = unsafe extern "C" fn(*const c_char, c_uint) -> c_int;
+type OpenAgain = unsafe extern "C" fn(*const c_char, *const c_char, *mut c_void) -> *mut c_void;
 type OpenStream = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut c_void;
 
 const fn is_written(flags: c_int) -> bool {
@@ -189,6 +230,61 @@ pub unsafe extern "C" fn openat(folder: c_int, path: *const c_char, flags: c_int
     }
 }
 
+/// `open` as compilers call it that check arguments (`_FORTIFY_SOURCE`), without a mode.
+///
+/// # Safety
+/// As `open(2)`.
+pub unsafe extern "C" fn open_checked(path: *const c_char, flags: c_int) -> c_int {
+    static THEIRS: Original = Original::new(c"__open64_2");
+    // SAFETY: the caller's promise; the C library's function of this type.
+    unsafe {
+        look(path, is_written(flags));
+        let theirs: OpenChecked = core::mem::transmute(THEIRS.get());
+        theirs(path, flags)
+    }
+}
+
+/// The same of `openat`.
+///
+/// # Safety
+/// As `openat(2)`.
+pub unsafe extern "C" fn openat_checked(folder: c_int, path: *const c_char, flags: c_int) -> c_int {
+    static THEIRS: Original = Original::new(c"__openat64_2");
+    // SAFETY: the caller's promise; the C library's function of this type.
+    unsafe {
+        look(path, is_written(flags));
+        let theirs: OpenAtChecked = core::mem::transmute(THEIRS.get());
+        theirs(folder, path, flags)
+    }
+}
+
+/// `creat(2)`
+///
+/// # Safety
+/// As `creat(2)`.
+pub unsafe extern "C" fn creat(path: *const c_char, mode: c_uint) -> c_int {
+    static THEIRS: Original = Original::new(c"creat64");
+    // SAFETY: the caller's promise; the C library's function of this type.
+    unsafe {
+        look(path, true);
+        let theirs: Create = core::mem::transmute(THEIRS.get());
+        theirs(path, mode)
+    }
+}
+
+/// Whether a stream of this mode may be written.
+///
+/// # Safety
+/// The mode is NULL or a string.
+unsafe fn is_written_by(mode: *const c_char) -> bool {
+    if mode.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise; not NULL.
+    let mode = unsafe { CStr::from_ptr(mode) }.to_bytes();
+    mode.first() != Some(&b'r') || mode.contains(&b'+')
+}
+
 /// `fopen(3)`
 ///
 /// # Safety
@@ -197,10 +293,22 @@ pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut
     static THEIRS: Original = Original::new(c"fopen64");
     // SAFETY: the caller's promise; the C library's function of this type.
     unsafe {
-        let reads = mode.is_null() || CStr::from_ptr(mode).to_bytes().first() == Some(&b'r');
-        let both = !mode.is_null() && CStr::from_ptr(mode).to_bytes().contains(&b'+');
-        look(path, !reads || both);
+        look(path, is_written_by(mode));
         let theirs: OpenStream = core::mem::transmute(THEIRS.get());
         theirs(path, mode)
+    }
+}
+
+/// `freopen(3)`
+///
+/// # Safety
+/// As `freopen(3)`.
+pub unsafe extern "C" fn freopen(path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void {
+    static THEIRS: Original = Original::new(c"freopen64");
+    // SAFETY: the caller's promise; the C library's function of this type.
+    unsafe {
+        look(path, is_written_by(mode));
+        let theirs: OpenAgain = core::mem::transmute(THEIRS.get());
+        theirs(path, mode, stream)
     }
 }
