@@ -15,6 +15,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rustix::io::Errno;
 use rustix::mm;
+use rustix::process::{Resource, getrlimit};
 
 /// `MAP_FIXED` and `MAP_FIXED_NOREPLACE`.
 const FIXED: c_int = linux_raw_sys::general::MAP_FIXED as c_int;
@@ -31,6 +32,11 @@ const MUCH: usize = 4 << 40;
 
 /// What it must be able to grow to.
 const BREAK_MIN: usize = 64 << 20;
+
+/// What a process with an address space of its own has room for.
+const MOST: usize = 100 << 40;
+
+const RESERVED: mm::MapFlags = mm::MapFlags::PRIVATE.union(mm::MapFlags::NORESERVE);
 
 /// The address of `MAP_FAILED`, and what `sbrk` returns for an error.
 const FAILED: usize = usize::MAX;
@@ -103,7 +109,39 @@ pub unsafe extern "C" fn mmap(
         // SAFETY: the same.
         Some(boot) => unsafe { map_here(boot, with, flags) },
     };
+    if result == Err(Errno::NOMEM) {
+        look_at_room(length);
+    }
     ptr::with_exposed_provenance_mut(given(result))
+}
+
+/// Says once that an address space may be full which is that of several ranks: there was no room for some memory.
+#[cold]
+fn look_at_room(length: usize) {
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    let Some(boot) = shared() else {
+        return;
+    };
+    // Nor is there room for what no memory is needed for, though a process of its own would have it.
+    let is_much = length > MOST || getrlimit(Resource::As).current.is_some();
+    // SAFETY: new memory, at no particular address.
+    let map = || unsafe { mm::mmap_anonymous(ptr::null_mut(), length, mm::ProtFlags::empty(), RESERVED) };
+    if is_much || map().map(|place| give_back(place, length)) != Err(Errno::NOMEM) {
+        return;
+    }
+    if !IS_SAID.swap(true, Ordering::Relaxed) {
+        complain(format_args!(
+            "cohort: rank {} finds no room for {length} bytes (mmap): the ranks of the node share an address space, \
+             with what each of them has reserved, and its number of mappings (vm.max_map_count); pip-exec --isolate \
+             gives each one of its own\n",
+            boot.world_rank
+        ));
+    }
+}
+
+fn give_back(place: *mut c_void, length: usize) {
+    // SAFETY: mapped just now.
+    let _ = unsafe { mm::munmap(place, length) };
 }
 
 /// Maps at this very address, unless another rank has mapped there.
