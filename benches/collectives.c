@@ -1,6 +1,6 @@
 // Collectives in one run: "table" prints the time of each blocking collective at four sizes, and how long the
 // memory takes for the largest bcast and allreduce; "table NAME" only one of them; "nodes" the same without the memory;
-// "small" that of each start and end of a nonblocking or persistent one of 8 bytes;
+// "small" that of each start and end of a nonblocking or persistent one of 8 bytes, and of short nonblocking ones;
 // "overlap sleep|work N" how much of a nonblocking one of ranks 0 and 1 hides behind computation N times as long;
 // "overlap sleep N nodes" the same between nodes.
 #define _GNU_SOURCE
@@ -16,6 +16,7 @@
 #define REPEATS 301
 
 static const size_t sizes[] = {8, 4 << 10, 64 << 10, 1 << 20};
+static const size_t short_sizes[] = {8, 64, 512, 4 << 10};
 static double *from, *to;
 static int rank, ranks;
 
@@ -229,6 +230,12 @@ static void small(void)
         }
     for (int operation = BARRIER; operation <= ALLREDUCE; operation++)
         MPI_Request_free(&persistent[operation]);
+    for (int operation = BCAST; operation < OPERATIONS; operation++)
+        for (int i = 0; i < 4; i++) {
+            double time = measure(NONBLOCKING, operation, short_sizes[i]);
+            if (rank == 0)
+                printf("i%s %zu B %.3f\n", names[operation], short_sizes[i], time * 1e6);
+        }
 }
 
 static void compute(double length, int by_sleep)

@@ -1,13 +1,13 @@
 """Collectives beside other MPIs, interleaved in one run.
 
-Four tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather, scatter,
-allgather and alltoall) with 2 ranks and with more ranks than CPUs, in microseconds; in brackets ours over theirs
-(below 1 is better); and the largest bcast and allreduce over what the memory takes for the same moves, measured in
-the same run. Small: the same of 8 bytes in all three forms, each with its end. Nonblocking, sizes as in the first
-table: how much of an operation of two ranks hides behind computation as long as its pure latency while a third rank
-is idle; rank 0 sleeps or works, rank 1 sleeps; and what nobody can hide, measured in the same run. Between nodes, as
-in `network.py`: both again on two nodes of two ranks, and each nonblocking one with its end. There an operation of one
-rank of each node is to be hidden, while both sleep and the other rank of each is idle.
+Four tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather, scatter, allgather
+and alltoall) with 2 ranks and with more ranks than CPUs, in microseconds; in brackets ours over theirs (below 1 is
+better); and the largest bcast and allreduce over what the memory takes for the same moves, measured in the same run.
+Small: the same of 8 bytes in all three forms, and short nonblocking ones, each with its end. Nonblocking, sizes as in
+the first table: how much of an operation of two ranks hides behind computation as long as its pure latency while a
+third rank is idle; rank 0 sleeps or works, rank 1 sleeps; and what nobody can hide, measured in the same run. Between
+nodes, as in `network.py`: both again on two nodes of two ranks, and each nonblocking one with its end. There an
+operation of one rank of each node is to be hidden, while both sleep and the other rank of each is idle.
 """
 
 import argparse

@@ -49,6 +49,9 @@ PARTS = {
     "collectives": Part(
         "Collectives within a node", ("collectives.py", "--only", "table"), "dots", "microseconds",
         page="collectives.md"),
+    "small": Part(
+        "Short collectives within a node", ("collectives.py", "--only", "small"), "dots", "microseconds",
+        page="collectives.md"),
     "windows": Part("One-sided operations", ("windows.py",), "dots", "microseconds, or GB/s", heading="Windows",
         page="windows.md"),
     "files": Part("Files", ("files.py",), "dots", "milliseconds", heading="Files", page="files.md"),
