@@ -32,8 +32,7 @@
 //! root comes to the meeting too, or all take what it has posted.
 //!
 //! A sender of a small reduce or gather leaves when it has posted, and comes to no meeting, where members wait that are
-//! large; so does each member of a small scatter. So either they or it find that out, and one *stands in* for it there:
-//! comes with nothing, in its place.
+//! large. So either they or it find that out, and one *stands in* for it there: comes with nothing, in its place.
 //!
 //! ```text
 //! sender                                  member that is large

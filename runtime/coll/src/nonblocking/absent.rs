@@ -1,8 +1,7 @@
 //! Members that are not at a row's meeting: how they are woken, and who comes to it for them.
 //!
-//! A sender of a small reduce or gather leaves when it has posted, and so does each member of a small scatter when it
-//! has what the root gives. If another member begins something larger in that row, it waits at the row's meeting, and
-//! somebody comes there with nothing in the place of those ([`crate::batch`]).
+//! A sender of a small reduce or gather leaves when it has posted. If another member begins something larger in that
+//! row, it waits at the row's meeting, and somebody comes there with nothing in the sender's place ([`crate::batch`]).
 
 use super::plan;
 use super::role::Role;
@@ -65,11 +64,11 @@ pub(super) fn tell_small(group: &LocalGroup<'_>, row: &Row) {
 pub(super) fn stand_in(row: &Row, member: u32, rank: &'static Rank) {
     let word = row.entry(member).word();
     let (root, number) = (root_in(word), kind_in(word));
-    let kind = [Kind::Reduce, Kind::Gather, Kind::Scatter].into_iter().find(|&it| it as u8 == number);
+    let kind = [Kind::Reduce, Kind::Gather].into_iter().find(|&it| it as u8 == number);
     let Some(kind) = kind.filter(|_| word & SMALL != 0) else {
         return;
     };
-    let leaves = Role::in_kind(kind, root == member).leaves();
+    let leaves = Role::in_kind(kind, root == member) == Role::Sender;
     if !leaves || row.meeting().existing().is_none() || !row.entry(member).stand_in() {
         return;
     }
@@ -79,13 +78,12 @@ pub(super) fn stand_in(row: &Row, member: u32, rank: &'static Rank) {
     }
 }
 
-/// A member that [leaves](Role::leaves) has posted its word: a sender wakes the root if that was the last post, and a
-/// dealer wakes all. Where members have begun something else it wakes all, and returns which of them has.
+/// A sender has posted its word, and leaves: wakes the root if that was the last post. Where members have begun
+/// something else it wakes all, and returns which of them has.
 ///
 /// Not inlined: the other operations have their registers for themselves.
 #[inline(never)]
-pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, role: Role, operation: (u32, u64, u64)) -> Option<u32> {
-    let (root, word, common) = operation;
+pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, (root, word, common): (u32, u64, u64)) -> Option<u32> {
     // S2, and P3.
     fence(Ordering::SeqCst);
     let mut have_all_posted = true;
@@ -99,13 +97,9 @@ pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, role: Role, operation: (u
             }
         }
     }
-    match role {
-        Role::Sender if have_all_posted => {
-            let root = group.members[root as usize];
-            wait::wake(group.rank().node().rank(root.index()));
-        }
-        Role::Dealer => wake_others(group),
-        _ => {}
+    if have_all_posted {
+        let root = group.members[root as usize];
+        wait::wake(group.rank().node().rank(root.index()));
     }
     None
 }

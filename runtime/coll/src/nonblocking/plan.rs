@@ -141,7 +141,7 @@ pub(super) fn nothing() -> Plan {
 
 /// Whether an operation lacks blocks of a member that has come with nothing: of one that was small by what it knows.
 fn lacks_blocks(call: &Call<'_>) -> bool {
-    matches!(call, Call::Gather { .. } | Call::Scatter { .. } | Call::Allgather { .. } | Call::Alltoall { .. })
+    matches!(call, Call::Gather { .. } | Call::Allgather { .. } | Call::Alltoall { .. })
 }
 
 /// All members are to report truncation.

@@ -7,14 +7,10 @@ use crate::pool::RowOutcome;
 /// The parts of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Gives what a broadcast brings to others, and needs nothing of them.
+    /// Gives what a broadcast or a scatter brings to others, and needs nothing of them.
     Root,
     /// Takes what the root gives.
     Leaf,
-    /// Gives each other member a block, and needs nothing of them.
-    Dealer,
-    /// Takes its block.
-    Taker,
     /// Gives something to the member that gets the result, and needs nothing of others.
     Sender,
     /// That member.
@@ -32,12 +28,10 @@ impl Role {
     #[inline(always)]
     pub(super) fn in_kind(kind: Kind, is_root: bool) -> Self {
         match (kind, is_root) {
-            (Kind::Bcast, true) => Self::Root,
-            (Kind::Bcast, false) => Self::Leaf,
+            (Kind::Bcast | Kind::Scatter, true) => Self::Root,
+            (Kind::Bcast | Kind::Scatter, false) => Self::Leaf,
             (Kind::Reduce | Kind::Gather, true) => Self::Collector,
             (Kind::Reduce | Kind::Gather, false) => Self::Sender,
-            (Kind::Scatter, true) => Self::Dealer,
-            (Kind::Scatter, false) => Self::Taker,
             _ => Self::Peer,
         }
     }
@@ -46,26 +40,8 @@ impl Role {
     #[inline(always)]
     pub(super) fn outcome(self) -> RowOutcome {
         match self {
-            Self::Root | Self::Sender | Self::Dealer => RowOutcome::Success,
-            Self::Leaf | Self::Taker | Self::Collector | Self::Peer => RowOutcome::Pending,
+            Self::Root | Self::Sender => RowOutcome::Success,
+            Self::Leaf | Self::Collector | Self::Peer => RowOutcome::Pending,
         }
-    }
-
-    /// Whether the member has nothing to give.
-    #[inline(always)]
-    pub(super) fn only_takes(self) -> bool {
-        matches!(self, Self::Leaf | Self::Taker)
-    }
-
-    /// Whether the member does not see all others, and so comes to no meeting: others do so in its place.
-    #[inline(always)]
-    pub(super) fn leaves(self) -> bool {
-        matches!(self, Self::Sender | Self::Dealer | Self::Taker)
-    }
-
-    /// Whether it awaits the root alone.
-    #[inline(always)]
-    pub(super) fn awaits_root(self) -> bool {
-        matches!(self, Self::Leaf | Self::Taker)
     }
 }

@@ -63,18 +63,21 @@ pub(super) unsafe fn begin(
     }
 }
 
-/// As which small operation the member takes part, if as one. Others may take a broadcast for a small one that is not
-/// by what this member knows, and so does this member if its root does.
+/// As which small operation the member takes part, if as one. Others may take a broadcast or a scatter for a small one
+/// that is not by what this member knows, and so does this member if its root does.
 #[inline(always)]
 fn agreed_in(group: &LocalGroup<'_>, row: &Row, call: &Call<'_>) -> Option<Agreed> {
-    match (Agreed::in_row(call, row.size()), call) {
-        (None, Call::Bcast { buffer, root }) => {
-            let is_large = row.entry(*root).choose_large(large_word(call));
-            let follows = !is_large && *root != group.me;
-            follows.then(|| Agreed { kind: Kind::Bcast, root: *root, bytes: buffer.bytes(), op: None })
+    let agreed = Agreed::in_row(call, row.size());
+    let (kind, root, bytes) = match (&agreed, call) {
+        (None, Call::Bcast { buffer, root }) => (Kind::Bcast, *root, buffer.bytes()),
+        (None, Call::Scatter { receive, root, is_even: true, .. }) => {
+            (Kind::Scatter, *root, receive.map_or(0, |it| it.bytes()))
         }
-        (agreed, _) => agreed,
-    }
+        _ => return agreed,
+    };
+    let is_large = row.entry(root).choose_large(large_word(call));
+    let follows = !is_large && root != group.me;
+    follows.then_some(Agreed { kind, root, bytes, op: None })
 }
 
 /// The first row of the member's next batch.
@@ -144,7 +147,7 @@ unsafe fn post(
     let common = common(&agreed);
     let memory = agreed.memory(call, group.me);
     let given = given_bytes(&agreed, row.size());
-    let long = match given > ROOM as u64 && !role.only_takes() {
+    let long = match given > ROOM as u64 && role != Role::Leaf {
         true => Some(side(group, &row, given, claim)?),
         false => None,
     };
@@ -163,8 +166,8 @@ unsafe fn post(
         match role {
             Role::Root if !entry.post_unless_large(word, long, fill) => return Ok(false),
             Role::Root => {}
-            Role::Leaf | Role::Taker => entry.mark(word),
-            Role::Dealer | Role::Sender | Role::Collector | Role::Peer => entry.post(word, long, fill),
+            Role::Leaf => entry.mark(word),
+            Role::Sender | Role::Collector | Role::Peer => entry.post(word, long, fill),
         }
         row.begin(RowOperation {
             agreed,
@@ -179,11 +182,11 @@ unsafe fn post(
             outcome: Cell::new(role.outcome()),
         });
     }
-    if role.leaves() {
-        if role == Role::Dealer {
-            Small(row).keep_own_block(call);
-        }
-        if let Some(at) = absent::leave(group, &row, role, (agreed.root, word, common)) {
+    if agreed.kind == Kind::Scatter && role == Role::Root {
+        Small(row).keep_own_block(call);
+    }
+    if role == Role::Sender {
+        if let Some(at) = absent::leave(group, &row, (agreed.root, word, common)) {
             Small(row).leave_in_disagreement(at);
         }
     } else if wakes(group, &row, role, (word, common)) {
@@ -284,7 +287,7 @@ impl Small {
     fn look(&self) -> bool {
         let (row, operation) = (&self.0, self.operation());
         let (root, common) = (operation.agreed.root, operation.common);
-        if self.role().awaits_root() {
+        if self.role() == Role::Leaf {
             let word = row.entry(root).word();
             if (word ^ operation.word) & common != 0 {
                 return word != 0 && self.look_closer(root, word);
@@ -310,22 +313,18 @@ impl Small {
     #[cold]
     fn look_closer(&self, member: u32, word: u64) -> bool {
         let (row, operation) = (&self.0, self.operation());
-        let is_bcast = operation.agreed.kind == Kind::Bcast;
-        if self.role().leaves() {
-            self.leave_in_disagreement(member);
-            return true;
-        }
+        let is_leaf = self.role() == Role::Leaf;
         let same_kind = kind_in(word) == kind_in(operation.word);
-        if is_bcast && same_kind && word & SMALL != 0 && word >> ROOT == operation.word >> ROOT {
+        if is_leaf && same_kind && word & SMALL != 0 && word >> ROOT == operation.word >> ROOT {
             let taken = self.take_of_another_length(member, word);
             operation.outcome.set(RowOutcome::of(taken));
             return true;
         }
-        if is_bcast && same_kind && word & LARGE != 0 {
+        if is_leaf && same_kind && word & LARGE != 0 {
             return self.take_at_meeting();
         }
         // Where each awaits all, all that are small are to see who is not.
-        if !is_bcast && row.entries().any(|it| it.word() == 0) {
+        if !is_leaf && row.entries().any(|it| it.word() == 0) {
             return false;
         }
         let large = row.entries().any(|it| it.word() & LARGE != 0) || word & LARGE != 0;
@@ -353,7 +352,7 @@ impl Small {
         }
     }
 
-    /// A member that [leaves](Role::leaves), and finds something else in the row, hears of it.
+    /// A sender that finds something else in the row when it leaves hears of it.
     #[cold]
     fn leave_in_disagreement(&self, member: u32) {
         let (row, operation) = (&self.0, self.operation());
@@ -403,14 +402,18 @@ impl Small {
         pool.is_some()
     }
 
-    /// Comes to the row's meeting of a broadcast, and waits for what is copied there. Says whether that is over.
+    /// Comes to the row's meeting of a broadcast or a scatter, and waits for what is copied there. Says whether that is over.
     fn take_at_meeting(&self) -> bool {
         let operation = self.operation();
         let (base, bytes) = (operation.memory.result, operation.agreed.bytes);
         // SAFETY: the room of the operation's own buffer, which is one run.
         let run = unsafe { Buffer::of_bytes(base, bytes) };
         let buffer = operation.room.unwrap_or(run);
-        let call = Call::Bcast { buffer, root: operation.agreed.root };
+        let root = operation.agreed.root;
+        let call = match operation.agreed.kind {
+            Kind::Scatter => Call::Scatter { send: None, receive: Some(buffer), root, is_even: true },
+            _ => Call::Bcast { buffer, root },
+        };
         let pool = operation.meeting.get().or_else(|| self.come(call));
         operation.meeting.set(pool);
         let Some(pool) = pool else {
@@ -438,7 +441,7 @@ impl Small {
     /// Tells how many are missing. It makes nothing complete: somebody else may ask while the owner sleeps.
     pub fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         let (row, operation) = (&self.0, self.operation());
-        let awaited = match self.role().awaits_root() {
+        let awaited = match self.role() == Role::Leaf {
             true => operation.agreed.root..operation.agreed.root + 1,
             false => 0..row.size(),
         };

@@ -197,7 +197,7 @@ fn blocks_and_parts_of_many_operations_end_in_any_order() {
 }
 
 /// Some members have a few bytes and others many, of one operation or of two: nobody waits for ever, and who waits for
-/// anything in vain hears of it.
+/// anything in vain hears of it. Each block of a scatter gets to where there is room for it.
 #[test]
 fn members_of_any_operation_may_disagree() {
     for wait in [WaitMode::Auto, WaitMode::Park] {
@@ -207,6 +207,10 @@ fn members_of_any_operation_may_disagree() {
             for number in 0..7 * 7 * 3 * 3 * 6 {
                 let (kind, other) = (KINDS[number % 7], KINDS[number / 7 % 7]);
                 let (root, late, odd) = (number / 49 % 3, number / 147 % 3, 1 + number / 441);
+                // The root of a short scatter and who has its block have left by then, as those of a broadcast.
+                if (kind == Kind::Scatter) != (other == Kind::Scatter) {
+                    continue;
+                }
                 let is_odd = odd >> me & 1 == 1;
                 let (kind, count) = if is_odd { (other, 600) } else { (kind, 1) };
                 let mut one = One::of((kind, count, root), 0, false, (me, 3));
@@ -220,7 +224,8 @@ fn members_of_any_operation_may_disagree() {
                 let is_known = [Status::SUCCESS, Status::NOT_SAME, Status::TRUNCATE].contains(&error);
                 assert!(is_known, "{kind:?} {number}: {error}");
                 // Who is small may leave before others come.
-                let leaves = !is_odd && (kind == Kind::Gather && me != root || kind == Kind::Scatter);
+                let (gathers, scatters) = (kind == Kind::Gather, kind == Kind::Scatter);
+                let leaves = scatters || !is_odd && gathers && me != root;
                 assert!(leaves || error != Status::SUCCESS, "{kind:?} {number}: {me} is told");
                 assert_eq!(one.taken[behind], -1.0);
             }
