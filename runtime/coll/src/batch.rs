@@ -65,7 +65,8 @@ pub(crate) const LARGE: u64 = 2;
 /// Mark beside [`SMALL`] of a member that has left: somebody comes to the row's meeting in its place.
 pub(crate) const STOOD_IN: u64 = 4;
 
-/// What one member posts in one row: a cache line, and memory of the batch's for longer data. All-zero memory is one of a member that has not come.
+/// What one member posts in one row: a cache line, and memory of the batch's for longer data. All-zero memory is one of
+/// a member that has not come.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Entry {

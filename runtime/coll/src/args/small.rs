@@ -3,6 +3,7 @@
 use super::{Call, Kind, Reduction};
 use cohort_datatype::op::{self, Kernel, Op, PredefinedOp};
 use cohort_datatype::{Buffer, pack};
+use core::mem::MaybeUninit;
 
 /// Bytes that a member of a small persistent operation gives at most.
 pub(crate) const SMALL_MAX: u64 = crate::board::ROOM as u64;
@@ -249,6 +250,32 @@ impl Memory {
                 for member in (0..size - 1).rev() {
                     kernel(data(member), self.result, self.count);
                 }
+            }
+        }
+    }
+}
+
+/// Room for an operand.
+#[repr(align(16))]
+struct Operand(MaybeUninit<[u8; BLOCK_MAX as usize]>);
+
+impl Memory {
+    /// [`Memory::fold`] in the order of a scan, in which each prefix is folded with the next operand.
+    ///
+    /// # Safety
+    /// As for [`Memory::fold`]; `bytes` is at most [`BLOCK_MAX`].
+    pub(crate) unsafe fn fold_prefix(&self, size: u32, bytes: usize, data: impl Fn(u32) -> *const u8) {
+        let mut next = Operand(MaybeUninit::uninit());
+        let next = next.0.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller's promise.
+        unsafe {
+            copy_small(data(0), self.result, bytes);
+            for member in 1..size {
+                copy_small(data(member), next, bytes);
+                if let Some(kernel) = self.kernel {
+                    kernel(self.result, next, self.count);
+                }
+                copy_small(next, self.result, bytes);
             }
         }
     }

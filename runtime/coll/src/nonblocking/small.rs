@@ -402,7 +402,8 @@ impl Small {
         pool.is_some()
     }
 
-    /// Comes to the row's meeting of a broadcast or a scatter, and waits for what is copied there. Says whether that is over.
+    /// Comes to the row's meeting of a broadcast or a scatter, and waits for what is copied there. Says whether that is
+    /// over.
     fn take_at_meeting(&self) -> bool {
         let operation = self.operation();
         let (base, bytes) = (operation.memory.result, operation.agreed.bytes);

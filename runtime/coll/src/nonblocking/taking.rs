@@ -48,9 +48,9 @@ unsafe fn take_other(row: &Row, operation: &RowOperation) -> RowOutcome {
     // SAFETY: the caller's promise.
     unsafe {
         match kind {
-            Kind::Scan => memory.fold(row.me + 1, bytes as usize, data),
+            Kind::Scan => memory.fold_prefix(row.me + 1, bytes as usize, data),
             Kind::Exscan if row.me == 0 => {}
-            Kind::Exscan => memory.fold(row.me, bytes as usize, data),
+            Kind::Exscan => memory.fold_prefix(row.me, bytes as usize, data),
             Kind::ReduceScatter if memory.count == 0 => {}
             Kind::ReduceScatter => {
                 let share = operation.block as usize;
