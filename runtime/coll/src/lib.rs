@@ -106,7 +106,7 @@ mod tests;
 mod write;
 
 #[cfg(not(loom))]
-pub use args::small::may_be_small;
+pub use args::small::Agreed;
 #[cfg(not(loom))]
 pub use args::{Blocks, Call, Neighbour, Reduction, Scan};
 #[cfg(all(test, not(loom)))]

@@ -10,7 +10,7 @@ use crate::request::{has_room, publish, publish_claimed};
 use cohort_abi::parameters::ResultPlace;
 use cohort_abi::{Abi, Handle, HandleKind, dynamic, neutral};
 use cohort_engine::Claim;
-use cohort_engine::coll::{self, Call, Group, Left, Record, Started};
+use cohort_engine::coll::{self, Agreed, Call, Group, Left, Record, Started};
 use cohort_engine::rank_box::RankBox;
 
 /// Starts the operation of this call, and writes a handle of it there.
@@ -56,13 +56,13 @@ fn start_plain<A: Abi>(
 ) -> Outcome<bool> {
     let (group, comm) = (comm.collective(), handle.neutral());
     apart::described(&group, described)?;
-    if coll::may_be_small(described) {
+    if let Some(agreed) = Agreed::of(described) {
         // Before anything has begun, which the other members would wait for.
         if !call.pending().spares.has_slot() {
             has_room(call)?;
         }
         // SAFETY: checked arguments of this call; the buffers stay until the operation is complete.
-        let small = unsafe { coll::begin_plain(&group, described) };
+        let small = unsafe { coll::begin_plain(&group, described, agreed) };
         if let Some(small) = small.map_err(|error| group.failure(error))? {
             return publish_small(call, small, comm, target).map(|()| true);
         }

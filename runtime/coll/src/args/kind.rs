@@ -39,6 +39,11 @@ impl Kind {
         (Self::NeighborAlltoall, 'N', "eighbor_alltoall"),
     ];
 
+    /// Whether a member may give less than others have room for.
+    pub(crate) fn may_differ(self) -> bool {
+        matches!(self, Self::Gather | Self::Scatter | Self::Allgather | Self::Alltoall)
+    }
+
     #[inline(always)]
     pub(crate) fn of(call: &Call<'_>) -> Self {
         match call {

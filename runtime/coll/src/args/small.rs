@@ -20,7 +20,7 @@ pub(crate) const MEMBERS_MAX: u32 = 64;
 
 /// A small operation, as far as all members must agree on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Agreed {
+pub struct Agreed {
     pub(crate) kind: Kind,
     pub(crate) root: u32,
     /// Of a block, or of an operand.
@@ -28,18 +28,18 @@ pub(crate) struct Agreed {
     pub(crate) op: Option<PredefinedOp>,
 }
 
-/// Whether a nonblocking operation may be small, as far as one member knows.
-#[inline]
-#[must_use]
-pub fn may_be_small(call: &Call<'_>) -> bool {
-    Agreed::of(call).is_some_and(|it| it.bytes <= BLOCK_MAX)
-}
-
 impl Agreed {
-    /// `None`: the operation is never small, whatever its length. All members find the same, whatever types describe
-    /// their data.
+    /// As which small operation a nonblocking call may take part, in some group. `None`: the operation is never small,
+    /// or is too long. All members find the same, whatever types describe their data.
     #[inline]
-    fn of(call: &Call<'_>) -> Option<Self> {
+    #[must_use]
+    pub fn of(call: &Call<'_>) -> Option<Self> {
+        Self::of_board(call).or_else(|| Self::of_other(call)).filter(|it| it.bytes <= BLOCK_MAX)
+    }
+
+    /// [`Agreed::of`] of those that may be at a board, of any length.
+    #[inline(always)]
+    fn of_board(call: &Call<'_>) -> Option<Self> {
         let (kind, root, bytes, op) = match call {
             Call::Barrier => (Kind::Barrier, 0, 0, None),
             Call::Bcast { buffer, root } => (Kind::Bcast, *root, buffer.bytes(), None),
@@ -51,12 +51,13 @@ impl Agreed {
                 let (bytes, op) = operand_of(reduction)?;
                 (Kind::Allreduce, 0, bytes, Some(op))
             }
-            _ => return Self::of_other(call),
+            _ => return None,
         };
         Some(Self { kind, root, bytes, op })
     }
 
-    /// [`Agreed::of`] of those that are never at a board.
+    /// [`Agreed::of`] of those that are never at a board, of any length.
+    #[inline(never)]
     fn of_other(call: &Call<'_>) -> Option<Self> {
         let kind = Kind::of(call);
         let (root, bytes, op) = match call {
@@ -84,48 +85,46 @@ impl Agreed {
     /// As which small operation the member takes part at a board, if as one.
     #[inline]
     pub(crate) fn at_board(call: &Call<'_>) -> Option<Self> {
-        let agreed = Self::of(call)?;
-        let is_there = matches!(agreed.kind, Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce);
-        (is_there && agreed.bytes <= SMALL_MAX).then_some(agreed)
+        Self::of_board(call).filter(|it| it.bytes <= SMALL_MAX)
     }
 
-    /// The same in a row of so many members.
+    /// Whether it is small in a row of so many members, at most [`MEMBERS_MAX`].
     #[inline(always)]
-    pub(crate) fn in_row(call: &Call<'_>, size: u32) -> Option<Self> {
-        let agreed = Self::of(call)?;
-        let bytes = agreed.bytes;
-        let fits = bytes <= BLOCK_MAX
-            && match agreed.kind {
-                Kind::Scatter | Kind::Alltoall => bytes * u64::from(size) <= ALL_MAX,
-                Kind::Allreduce | Kind::ReduceScatter | Kind::Scan | Kind::Exscan => {
-                    bytes <= SMALL_MAX || bytes * u64::from(size) <= ALL_MAX
-                }
-                _ => true,
-            };
-        fits.then_some(agreed)
+    pub(crate) fn fits_row(&self, size: u32) -> bool {
+        const { assert!(SMALL_MAX * MEMBERS_MAX as u64 <= ALL_MAX) };
+        self.bytes <= SMALL_MAX || self.long_fits_row(size)
     }
 
-    /// Whether a member may give less than others have room for.
-    #[inline(always)]
-    pub(crate) fn may_differ(&self) -> bool {
-        matches!(self.kind, Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall)
+    #[cold]
+    fn long_fits_row(&self, size: u32) -> bool {
+        let folds = matches!(self.kind, Kind::Allreduce | Kind::ReduceScatter | Kind::Scan | Kind::Exscan);
+        let gives_all = matches!(self.kind, Kind::Scatter | Kind::Alltoall);
+        self.bytes <= BLOCK_MAX && (!folds && !gives_all || self.bytes * u64::from(size) <= ALL_MAX)
     }
 
     /// Where a member's operand and its result are, how many elements, and how they are folded.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn memory(&self, call: &Call<'_>, me: u32) -> Memory {
-        match (call, call.reduction()) {
-            (Call::Bcast { buffer, .. }, _) => Memory::of(buffer, None),
-            (_, Some(it)) => {
-                let kernel = self.op.and_then(|op| op::kernel(op, it.datatype()));
-                let memory = Memory { operand: it.operand().base(), ..Memory::of(&it.result, kernel) };
-                match call {
-                    Call::ReduceScatter { counts, .. } => memory.of_share(it, counts, me),
-                    _ => memory,
-                }
-            }
-            (Call::Barrier, _) => Memory::NONE,
-            (Call::Gather { send: Some(send), .. }, _) => Memory { operand: send.base(), ..memory_of_room(call) },
+        match call {
+            Call::Bcast { buffer, .. } => Memory::of(buffer, None),
+            Call::Reduce { reduction, .. } | Call::Allreduce { reduction } => self.memory_of(reduction),
+            _ => self.memory_of_other(call, me),
+        }
+    }
+
+    #[inline]
+    fn memory_of(&self, reduction: &Reduction<'_>) -> Memory {
+        let kernel = self.op.and_then(|op| op::kernel(op, reduction.datatype()));
+        Memory { operand: reduction.operand().base(), ..Memory::of(&reduction.result, kernel) }
+    }
+
+    #[inline(never)]
+    fn memory_of_other(&self, call: &Call<'_>, me: u32) -> Memory {
+        match call {
+            Call::Barrier => Memory::NONE,
+            Call::Scan { reduction, .. } => self.memory_of(reduction),
+            Call::ReduceScatter { reduction, counts } => self.memory_of(reduction).of_share(reduction, counts, me),
+            Call::Gather { send: Some(send), .. } => Memory { operand: send.base(), ..memory_of_room(call) },
             _ => Memory { operand: core::ptr::null(), ..memory_of_room(call) },
         }
     }
@@ -177,7 +176,17 @@ pub(crate) fn given_bytes(agreed: &Agreed, size: u32) -> u64 {
     }
 }
 
-/// Writes what member `me` of `size` gives, but for operands of reductions, which lie where `memory` says.
+/// Where what a member gives lies as one run of bytes, as an operand does. `dense`: its [data is so](is_dense).
+#[inline(always)]
+pub(crate) fn run_of(call: &Call<'_>, dense: bool) -> Option<*const u8> {
+    match call {
+        Call::Bcast { buffer, .. } => dense.then(|| buffer.base().cast_const()),
+        Call::Barrier => Some(core::ptr::null()),
+        _ => call.reduction().map(|it| it.operand().base().cast_const()),
+    }
+}
+
+/// Writes what member `me` of `size` gives, but for operands of reductions ([`run_of`]).
 ///
 /// # Safety
 /// `out` has room for [`given_bytes`], and the buffers are the member's.
@@ -198,14 +207,19 @@ pub(crate) unsafe fn give(call: &Call<'_>, (me, size): (u32, u32), out: *mut u8)
 }
 
 /// Whether a member's data is one run of bytes.
-#[inline]
+#[inline(always)]
 pub(crate) fn is_dense(call: &Call<'_>) -> bool {
-    let dense = |it: Option<Buffer<'_>>| it.is_none_or(|it| it.datatype().is_dense());
     match call {
         Call::Bcast { buffer, .. } => buffer.datatype().is_dense(),
         Call::Barrier | Call::Reduce { .. } | Call::Allreduce { .. } => true,
-        _ => dense(room_of(call)) && dense(given_by(call, 0, 1)),
+        _ => is_dense_other(call),
     }
+}
+
+#[inline(never)]
+fn is_dense_other(call: &Call<'_>) -> bool {
+    let dense = |it: Option<Buffer<'_>>| it.is_none_or(|it| it.datatype().is_dense());
+    dense(room_of(call)) && dense(given_by(call, 0, 1))
 }
 
 /// A member's memory in a small operation.
@@ -220,7 +234,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    const NONE: Self =
+    /// That of who needs none.
+    pub(crate) const NONE: Self =
         Self { operand: core::ptr::null(), result: core::ptr::null_mut(), count: 0, kernel: None, skipped: 0 };
 
     #[inline]

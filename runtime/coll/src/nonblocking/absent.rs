@@ -5,7 +5,7 @@
 
 use super::plan;
 use super::role::Role;
-use super::word::{kind_in, root_in};
+use super::word::{agree, kind_in, root_in};
 use crate::args::small::MEMBERS_MAX;
 use crate::args::{Blocks, Call, Kind, Reduction, Scan};
 use crate::batch::SMALL;
@@ -83,14 +83,14 @@ pub(super) fn stand_in(row: &Row, member: u32, rank: &'static Rank) {
 ///
 /// Not inlined: the other operations have their registers for themselves.
 #[inline(never)]
-pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, (root, word, common): (u32, u64, u64)) -> Option<u32> {
+pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, (root, word): (u32, u64)) -> Option<u32> {
     // S2, and P3.
     fence(Ordering::SeqCst);
     let mut have_all_posted = true;
     for (member, entry) in row.entries().enumerate() {
         match entry.word() {
             0 => have_all_posted = false,
-            other if (other ^ word) & common == 0 => {}
+            other if agree(word, other) => {}
             _ => {
                 wake_others(group);
                 return Some(member as u32);

@@ -13,7 +13,7 @@ mod start;
 mod taking;
 mod word;
 
-use super::args::small::MEMBERS_MAX;
+use super::args::small::{Agreed, MEMBERS_MAX};
 use super::args::{Call, Form, Label};
 use super::inter::Intergroup;
 use super::members::{Extent, Group, LocalGroup};
@@ -112,8 +112,8 @@ pub unsafe fn begin_claimed(
     }
 }
 
-/// [`begin`] of an operation of a few bytes of which nothing but its buffers has to live until it is complete. `None`:
-/// it is another one, and has not begun.
+/// [`begin`] of an operation of a few bytes, [`Agreed::of`] the call, of which nothing but its buffers must live until
+/// it is complete. `None`: it is another one, and has not begun.
 ///
 /// # Safety
 /// As for [`start`], but for what `call` refers to besides buffers.
@@ -121,10 +121,10 @@ pub unsafe fn begin_claimed(
 /// # Errors
 /// As [`start`].
 #[inline]
-pub unsafe fn begin_plain(group: &Group<'_>, call: &Call<'_>) -> Result<Option<Small>, EngineError> {
+pub unsafe fn begin_plain(group: &Group<'_>, call: &Call<'_>, agreed: Agreed) -> Result<Option<Small>, EngineError> {
     match in_rows(group) {
         // SAFETY: the caller's conditions.
-        Some(group) => unsafe { small::begin_plain(&group, call) },
+        Some(group) => unsafe { small::begin_plain(&group, call, agreed) },
         None => Ok(None),
     }
 }

@@ -3,11 +3,11 @@
 //! one operation alone.
 
 use super::role::Role;
-use super::word::{ROOT, bytes_in, common, kind_in, large_word, small_word};
+use super::word::{ROOT, agree, bytes_in, kind_in, large_word, small_word};
 use super::{absent, taking};
-use crate::args::small::{Agreed, copy_small, give, given_bytes, is_dense, room_of};
+use crate::args::small::{Agreed, Memory, copy_small, give, is_dense, room_of, run_of};
 use crate::args::{Call, Kind};
-use crate::batch::{LARGE, ROOM, SMALL, is_last};
+use crate::batch::{Entry, LARGE, ROOM, SMALL, is_last};
 use crate::compare;
 use crate::meeting::release;
 use crate::members::LocalGroup;
@@ -55,7 +55,7 @@ pub(super) unsafe fn begin(
     };
     match agreed_in(group, &row, call) {
         // SAFETY: the caller's promise.
-        Some(agreed) if unsafe { post(group, row, call, agreed, Some(claim))? } => {
+        Some(agreed) if unsafe { post(group, row, call, (agreed, is_dense(call)), Some(claim))? } => {
             group.cursor().advance();
             Ok(Begun::Small(Small(row)))
         }
@@ -67,7 +67,7 @@ pub(super) unsafe fn begin(
 /// that is not by what this member knows, and so does this member if its root does.
 #[inline(always)]
 fn agreed_in(group: &LocalGroup<'_>, row: &Row, call: &Call<'_>) -> Option<Agreed> {
-    let agreed = Agreed::in_row(call, row.size());
+    let agreed = Agreed::of(call).filter(|it| it.fits_row(row.size()));
     let (kind, root, bytes) = match (&agreed, call) {
         (None, Call::Bcast { buffer, root }) => (Kind::Bcast, *root, buffer.bytes()),
         (None, Call::Scatter { receive, root, is_even: true, .. }) => {
@@ -100,8 +100,8 @@ fn first_row_of_plain(group: &LocalGroup<'_>) -> Result<Row, EngineError> {
     Ok(row)
 }
 
-/// [`begin`] of an operation that is small by what the caller knows, and of which nothing but its buffers has to live
-/// until it is complete. `None`: it is another one, or others say that it is not small; nothing has begun.
+/// [`begin`] of an operation that may be small by what the caller knows ([`Agreed::of`] the call), and of which nothing
+/// but its buffers has to live until it is complete. `None`: it is not small, or others say so; nothing has begun.
 ///
 /// # Safety
 /// As for [`begin`].
@@ -109,17 +109,20 @@ fn first_row_of_plain(group: &LocalGroup<'_>) -> Result<Row, EngineError> {
 /// # Errors
 /// No memory.
 #[inline]
-pub(super) unsafe fn begin_plain(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<Option<Small>, EngineError> {
-    let agreed = Agreed::in_row(call, group.size() as u32).filter(|_| is_dense(call));
-    let Some(agreed) = agreed else {
+pub(super) unsafe fn begin_plain(
+    group: &LocalGroup<'_>,
+    call: &Call<'_>,
+    agreed: Agreed,
+) -> Result<Option<Small>, EngineError> {
+    if !agreed.fits_row(group.size() as u32) || !is_dense(call) {
         return Ok(None);
-    };
+    }
     let row = match group.cursor().next(group.me) {
         Some(row) => row,
         None => first_row_of_plain(group)?,
     };
     // SAFETY: the caller's promise.
-    if !unsafe { post(group, row, call, agreed, None)? } {
+    if !unsafe { post(group, row, call, (agreed, true), None)? } {
         return Ok(None);
     }
     group.cursor().advance();
@@ -127,7 +130,7 @@ pub(super) unsafe fn begin_plain(group: &LocalGroup<'_>, call: &Call<'_>) -> Res
 }
 
 /// Posts what the member gives. `false`: it is the root, and another member has chosen that the operation is not small.
-/// A `claim` that the caller has serves where memory is needed.
+/// `dense`: its data [is one run of bytes](is_dense). A `claim` that the caller has serves where memory is needed.
 ///
 /// # Safety
 /// As for [`begin`]; the row is the member's next one.
@@ -139,28 +142,21 @@ unsafe fn post(
     group: &LocalGroup<'_>,
     row: Row,
     call: &Call<'_>,
-    agreed: Agreed,
+    (agreed, dense): (Agreed, bool),
     claim: Option<&mut Claim<'_>>,
 ) -> Result<bool, EngineError> {
     let role = Role::of(&agreed, group.me);
-    let word = small_word(call, &agreed);
-    let common = common(&agreed);
-    let memory = agreed.memory(call, group.me);
-    let given = given_bytes(&agreed, row.size());
+    let word = small_word(&agreed);
+    let (given, block) = taking::lengths(call, &agreed, (group.me, row.size()));
     let long = match given > ROOM as u64 && role != Role::Leaf {
         true => Some(side(group, &row, given, claim)?),
         false => None,
     };
     // SAFETY: the caller's promise.
     unsafe {
-        let room = match is_dense(call) {
-            true => None,
-            false => room_of(call.outliving()),
-        };
-        let is_operand = agreed.op.is_some();
-        let fill = |out: *mut u8| match is_operand {
-            true => copy_small(memory.operand, out, given as usize),
-            false => give(call, (group.me, row.size()), out),
+        let fill = |out: *mut u8| match run_of(call, dense) {
+            Some(run) => copy_small(run, out, given as usize),
+            None => give(call, (group.me, row.size()), out),
         };
         let entry = row.entry(group.me);
         match role {
@@ -169,28 +165,42 @@ unsafe fn post(
             Role::Leaf => entry.mark(word),
             Role::Sender | Role::Collector | Role::Peer => entry.post(word, long, fill),
         }
+        // Behind the post, for which others wait.
+        let memory = match role {
+            Role::Sender => Memory::NONE,
+            _ => agreed.memory(call, group.me),
+        };
+        let room = match dense {
+            true => None,
+            false => room_of(call.outliving()),
+        };
         row.begin(RowOperation {
             agreed,
             memory,
             room,
-            block: taking::block_of(call, &agreed, memory.count),
+            block,
             word,
-            common,
             rank: group.rank().forever(),
             seen: Cell::new(0),
             meeting: Cell::new(None),
             outcome: Cell::new(role.outcome()),
         });
     }
-    if agreed.kind == Kind::Scatter && role == Role::Root {
-        Small(row).keep_own_block(call);
-    }
-    if role == Role::Sender {
-        if let Some(at) = absent::leave(group, &row, (agreed.root, word, common)) {
-            Small(row).leave_in_disagreement(at);
+    match role {
+        Role::Sender => {
+            if let Some(at) = absent::leave(group, &row, (agreed.root, word)) {
+                Small(row).leave_in_disagreement(at);
+            }
         }
-    } else if wakes(group, &row, role, (word, common)) {
-        absent::wake_others(group);
+        Role::Root => {
+            if agreed.kind == Kind::Scatter {
+                Small(row).keep_own_block(call);
+            }
+            absent::wake_others(group);
+        }
+        Role::Peer if row.size() != 2 && !is_last(row.entries()) => {}
+        Role::Peer => absent::wake_others(group),
+        Role::Leaf | Role::Collector => wake_if_they_differ(group, &row, word),
     }
     Ok(true)
 }
@@ -210,20 +220,26 @@ fn side(
     side.ok_or(EngineError::OutOfMemory)
 }
 
-/// Whether a member that has posted wakes the others ([`crate::board`]).
+/// A member has posted for whose word nobody waits but those that have begun something else: wakes these
+/// ([`crate::board`]).
 #[inline(always)]
-fn wakes(group: &LocalGroup<'_>, row: &Row, role: Role, (word, common): (u64, u64)) -> bool {
-    match role {
-        Role::Root => true,
-        Role::Peer => row.size() == 2 || is_last(row.entries()),
-        // Nobody waits for its word but those that have begun something else.
-        _ => {
-            match row.size() {
-                2 => group.rank().node().barriers().light(),
-                _ => fence(Ordering::SeqCst),
-            }
-            row.entries().any(|it| it.word() != 0 && (it.word() ^ word) & common != 0)
+fn wake_if_they_differ(group: &LocalGroup<'_>, row: &Row, word: u64) {
+    let differs = |entry: &Entry| {
+        let other = entry.word();
+        other != 0 && !agree(word, other)
+    };
+    let any_differs = match row.size() {
+        2 => {
+            group.rank().node().barriers().light();
+            differs(row.entry(1 - group.me))
         }
+        _ => {
+            fence(Ordering::SeqCst);
+            row.entries().any(differs)
+        }
+    };
+    if any_differs {
+        absent::wake_others(group);
     }
 }
 
@@ -286,17 +302,17 @@ impl Small {
     #[inline]
     fn look(&self) -> bool {
         let (row, operation) = (&self.0, self.operation());
-        let (root, common) = (operation.agreed.root, operation.common);
-        if self.role() == Role::Leaf {
+        let root = operation.agreed.root;
+        if self.is_leaf() {
             let word = row.entry(root).word();
-            if (word ^ operation.word) & common != 0 {
+            if !agree(operation.word, word) {
                 return word != 0 && self.look_closer(root, word);
             }
         } else {
             let mut seen = operation.seen.get();
             while seen < row.size() {
                 let word = row.entry(seen).word();
-                if (word ^ operation.word) & common != 0 {
+                if !agree(operation.word, word) {
                     operation.seen.set(seen);
                     return word != 0 && self.look_closer(seen, word);
                 }
@@ -313,7 +329,7 @@ impl Small {
     #[cold]
     fn look_closer(&self, member: u32, word: u64) -> bool {
         let (row, operation) = (&self.0, self.operation());
-        let is_leaf = self.role() == Role::Leaf;
+        let is_leaf = self.is_leaf();
         let same_kind = kind_in(word) == kind_in(operation.word);
         if is_leaf && same_kind && word & SMALL != 0 && word >> ROOT == operation.word >> ROOT {
             let taken = self.take_of_another_length(member, word);
@@ -336,10 +352,10 @@ impl Small {
         true
     }
 
-    /// What the member does.
+    /// Whether the member, whose operation is not complete, awaits the root alone: then it is no root.
     #[inline(always)]
-    fn role(&self) -> Role {
-        Role::of(&self.operation().agreed, self.0.me)
+    fn is_leaf(&self) -> bool {
+        matches!(self.operation().agreed.kind, Kind::Bcast | Kind::Scatter)
     }
 
     /// The root of a scatter takes its own block.
@@ -442,7 +458,7 @@ impl Small {
     /// Tells how many are missing. It makes nothing complete: somebody else may ask while the owner sleeps.
     pub fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         let (row, operation) = (&self.0, self.operation());
-        let awaited = match self.role() == Role::Leaf {
+        let awaited = match self.is_leaf() {
             true => operation.agreed.root..operation.agreed.root + 1,
             false => 0..row.size(),
         };

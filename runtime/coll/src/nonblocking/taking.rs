@@ -7,14 +7,25 @@ use crate::pool::{Row, RowOperation, RowOutcome};
 use cohort_core::message::Status;
 use cohort_datatype::unpack;
 
-/// Bytes of the member's room, or of each of its blocks; of a share of so many elements.
+/// Bytes that member `me` of `size` gives, and those of its room, or of each block of it, or of its share.
 #[inline(always)]
-pub(super) fn block_of(call: &Call<'_>, agreed: &Agreed, share: usize) -> u64 {
-    match (agreed.may_differ(), call) {
-        (true, _) => room_of(call).map_or(0, |it| it.bytes()),
-        (_, Call::ReduceScatter { reduction, .. }) => share as u64 * reduction.datatype().extent() as u64,
-        _ => agreed.bytes,
+pub(super) fn lengths(call: &Call<'_>, agreed: &Agreed, place: (u32, u32)) -> (u64, u64) {
+    match agreed.kind {
+        Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce => (agreed.bytes, agreed.bytes),
+        _ => lengths_of_other(call, agreed, place),
     }
+}
+
+#[inline(never)]
+fn lengths_of_other(call: &Call<'_>, agreed: &Agreed, (me, size): (u32, u32)) -> (u64, u64) {
+    let block = match (agreed.kind.may_differ(), call) {
+        (true, _) => room_of(call).map_or(0, |it| it.bytes()),
+        (_, Call::ReduceScatter { reduction, counts }) => {
+            counts[me as usize] as u64 * reduction.datatype().extent() as u64
+        }
+        _ => agreed.bytes,
+    };
+    (given_bytes(agreed, size), block)
 }
 
 /// Makes the member's result, and says how the operation has ended.

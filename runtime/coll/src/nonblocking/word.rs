@@ -1,7 +1,7 @@
 //! What the word of a member's entry in a row says.
 
-use crate::args::Call;
 use crate::args::small::Agreed;
+use crate::args::{Call, Kind};
 use crate::batch::{LARGE, SMALL, STOOD_IN};
 use crate::compare;
 
@@ -17,23 +17,30 @@ pub(super) fn large_word(call: &Call<'_>) -> u64 {
     LARGE | u64::from(compare::kind_of(call)) << KIND
 }
 
-pub(super) fn small_word(call: &Call<'_>, agreed: &Agreed) -> u64 {
+pub(super) fn small_word(agreed: &Agreed) -> u64 {
     let op = agreed.op.map_or(0, |op| op as u32 & 0xffff);
     SMALL
-        | u64::from(compare::kind_of(call)) << KIND
+        | (agreed.kind as u64) << KIND
         // A member may expect much more than a root that is small gives.
         | agreed.bytes.min(BYTES_MAX) << BYTES
         | u64::from(agreed.root as u16) << ROOT
         | u64::from(op) << OP
 }
 
-/// What must be the same in the words of all members.
+/// Whether members that have put these words there take part in one operation.
 #[inline(always)]
-pub(super) fn common(agreed: &Agreed) -> u64 {
-    match agreed.may_differ() {
-        true => !(STOOD_IN | BYTES_MAX << BYTES),
-        false => !STOOD_IN,
-    }
+pub(super) fn agree(own: u64, other: u64) -> bool {
+    own == other || agree_in_part(own, other)
+}
+
+#[inline(never)]
+fn agree_in_part(own: u64, other: u64) -> bool {
+    let (kind, ..) = Kind::ALL[kind_in(own) as usize];
+    let beside = match kind.may_differ() {
+        true => STOOD_IN | BYTES_MAX << BYTES,
+        false => STOOD_IN,
+    };
+    (own ^ other) & !beside == 0
 }
 
 pub(super) fn kind_in(word: u64) -> u8 {

@@ -66,9 +66,8 @@ pub(crate) struct RowOperation {
     pub(crate) room: Option<Buffer<'static>>,
     /// Bytes of that block.
     pub(crate) block: u64,
-    /// Its word, and which of its bits all others have too.
+    /// The word that it has put there.
     pub(crate) word: u64,
-    pub(crate) common: u64,
     pub(crate) rank: &'static Rank,
     /// Members that have posted.
     pub(crate) seen: Cell<u32>,
