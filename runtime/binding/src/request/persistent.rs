@@ -8,10 +8,11 @@ use crate::status::neutral_status;
 use alloc::boxed::Box;
 use cohort_abi::parameters::{InOut, InOutArray, ResultPlace};
 use cohort_abi::{Abi, Status, neutral};
+use cohort_base::lock::FutexLock;
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
-use core::cell::{Ref, RefCell};
+use core::cell::RefCell;
 use core::ffi::c_int;
 use core::fmt::Debug;
 
@@ -39,24 +40,47 @@ pub trait Plan: Debug + 'static {
 #[derive(Debug)]
 struct Persistent<P> {
     plan: P,
-    /// The operation under way, if it is started and not yet completed; else the record of the last one, if that is
-    /// spent and may serve again.
-    latest: RefCell<Option<RequestRef>>,
+    latest: Latest,
     /// Neutral handle of the communicator.
     comm: u32,
 }
 
-impl<P> Persistent<P> {
-    /// The operation under way.
-    #[inline]
-    fn active(&self) -> Option<Ref<'_, RequestRef>> {
-        let latest = self.latest.borrow();
-        Ref::filter_map(latest, |it| it.as_ref().filter(|it| !it.is_spent())).ok()
+/// The operation under way, if one is started and not yet completed; else the record of the last one, if that is spent
+/// and may serve again.
+///
+/// A thread may ask for the status (`MPI_Request_get_status`) while another one starts or completes the operation.
+/// Where a rank has several, they take turns: behind the rank's claim, where one has both.
+#[derive(Debug)]
+struct Latest {
+    record: RefCell<Option<RequestRef>>,
+    turn: Option<FutexLock<()>>,
+}
+
+impl Latest {
+    /// That of an operation which was never started.
+    fn new(rank: &Rank) -> Self {
+        let turn = rank.threads_multiple().then(FutexLock::default);
+        Self { record: RefCell::new(None), turn }
     }
 
+    /// What `work` makes of the record. It takes no claim.
+    #[inline]
+    fn with<R>(&self, work: impl FnOnce(&mut Option<RequestRef>) -> R) -> R {
+        let _turn = self.turn.as_ref().map(FutexLock::lock);
+        work(&mut self.record.borrow_mut())
+    }
+
+    /// What `work` makes of the operation under way.
+    #[inline]
+    fn of_active<R>(&self, work: impl FnOnce(&RequestRef) -> R) -> Option<R> {
+        self.with(|record| record.as_ref().filter(|it| !it.is_spent()).map(work))
+    }
+}
+
+impl<P> Persistent<P> {
     /// Makes the operation inactive; one that is under way goes on by itself.
     fn deactivate(&self, claim: &mut Claim<'_>) {
-        if let Some(request) = self.latest.take() {
+        if let Some(request) = self.latest.with(Option::take) {
             request.release(claim);
         }
     }
@@ -72,31 +96,30 @@ impl<P: Plan> RequestKind for Persistent<P> {
     }
 
     fn is_active(&self) -> bool {
-        self.active().is_some()
+        self.latest.of_active(|_| ()).is_some()
     }
 
     fn is_complete(&self) -> bool {
         // A spent one is.
-        let latest = self.latest.borrow();
-        latest.as_ref().is_none_or(|request| request.is_complete())
+        self.latest.with(|record| record.as_ref().is_none_or(RequestRef::is_complete))
     }
 
+    /// Others would wait for their turns meanwhile, so a rank with several threads looks once.
     fn await_briefly(&self) -> bool {
-        (self.active()).is_none_or(|begun| self.plan.await_briefly(&begun))
+        match self.latest.turn {
+            None => self.latest.of_active(|begun| self.plan.await_briefly(begun)).unwrap_or(true),
+            Some(_) => self.is_complete(),
+        }
     }
 
     /// Under the claim, as every look of a thread that waits.
     fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
-        if let Some(request) = self.active() {
-            (&*request).tell(claim, tell);
-        }
+        self.latest.of_active(|request| request.tell(claim, tell));
     }
 
     fn status(&self) -> Status {
-        match self.active() {
-            Some(request) => neutral_status(&request.status()),
-            None => Status::EMPTY,
-        }
+        let status = self.latest.of_active(|request| neutral_status(&request.status()));
+        status.unwrap_or(Status::EMPTY)
     }
 
     fn end(&self, rank: &Rank) -> Rest {
@@ -105,15 +128,16 @@ impl<P: Plan> RequestKind for Persistent<P> {
     }
 
     fn end_now(&self) -> Option<Status> {
-        let mut latest = self.latest.borrow_mut();
-        let request = latest.as_ref()?;
-        if request.is_shared() {
-            *latest = None;
-            return Some(Status::EMPTY);
-        }
-        let status = neutral_status(request.plain_success()?);
-        request.spend();
-        Some(status)
+        self.latest.with(|record| {
+            let request = record.as_ref()?;
+            if request.is_shared() {
+                *record = None;
+                return Some(Status::EMPTY);
+            }
+            let status = neutral_status(request.plain_success()?);
+            request.spend();
+            Some(status)
+        })
     }
 
     fn release(self: Box<Self>, claim: &mut Claim<'_>) {
@@ -126,18 +150,18 @@ impl<P: Plan> RequestKind for Persistent<P> {
     }
 
     fn cancel(&self, rank: &Rank) -> Outcome<()> {
-        let request = self.active().ok_or(neutral::ERR_REQUEST)?;
-        request.cancel(&mut rank.enter());
-        Ok(())
+        let claim = &mut rank.enter();
+        let cancelled = self.latest.of_active(|request| request.cancel(claim));
+        cancelled.ok_or_else(|| neutral::ERR_REQUEST.into())
     }
 
     fn start(&self, process: &Process) -> Outcome<()> {
         if self.is_active() {
             return Err(neutral::ERR_REQUEST.into());
         }
-        let spent = self.latest.take();
+        let spent = self.latest.with(Option::take);
         let begun = self.plan.begin(process, self.comm, spent)?;
-        self.latest.replace(Some(begun));
+        self.latest.with(|record| *record = Some(begun));
         Ok(())
     }
 }
@@ -152,7 +176,7 @@ pub fn publish_persistent<A: Abi>(
     comm: u32,
     target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
-    let operation = Persistent { plan, latest: RefCell::new(None), comm };
+    let operation = Persistent { plan, latest: Latest::new(call.rank()), comm };
     publish_kind(call, operation, target)
 }
 
