@@ -193,20 +193,44 @@ impl<'a, A: Abi> Call<'a, A> {
     /// `MPI_ERR_TYPE`, also for one that is not committed.
     #[inline(always)]
     pub fn committed(&self, handle: A::Datatype) -> Outcome<TypeRef> {
+        self.committed_of(handle, 0)
+    }
+
+    /// [`Call::committed`] of so many elements.
+    ///
+    /// # Errors
+    /// As there; `MPI_ERR_COUNT` where they have more bytes than can be counted, which no program's data has.
+    #[inline(always)]
+    pub fn committed_of(&self, handle: A::Datatype, elements: i64) -> Outcome<TypeRef> {
         let handle = handle.neutral();
         match known::<A>(handle) {
-            Some(datatype) => Ok(datatype),
-            None => self.derived(handle),
+            // Predefined types have at most 64 bytes.
+            Some(datatype) if elements <= i64::MAX / 64 => Ok(datatype),
+            Some(datatype) => self.counted(datatype, elements),
+            None => self.derived(handle, elements),
+        }
+    }
+
+    /// The type, of so many elements.
+    #[inline(never)]
+    fn counted(&self, datatype: TypeRef, elements: i64) -> Outcome<TypeRef> {
+        let size = datatype.size();
+        match elements.checked_mul(size) {
+            Some(_) => Ok(datatype),
+            None => {
+                let what = format_args!("{elements} elements of {size} bytes are more bytes than can be counted");
+                Err(self.blame(neutral::ERR_COUNT, what))
+            }
         }
     }
 
     /// The type of so many elements: a committed one, or any of none ([`Call::without_type`]).
     ///
     /// # Errors
-    /// `MPI_ERR_TYPE`.
+    /// As for [`Call::committed_of`].
     #[inline(always)]
     pub fn type_of(&self, handle: A::Datatype, elements: i64) -> Outcome<TypeRef> {
-        match self.committed(handle) {
+        match self.committed_of(handle, elements) {
             Ok(datatype) => Ok(datatype),
             Err(error) => self.without_type(handle, elements, error),
         }
@@ -224,13 +248,13 @@ impl<'a, A: Abi> Call<'a, A> {
         bytes.flatten().ok_or(error)
     }
 
-    /// [`Call::committed`] of a type that the program made. Out of line: most are predefined.
+    /// [`Call::committed_of`] a type that the program made. Out of line: most are predefined.
     #[inline(never)]
-    fn derived(&self, handle: u32) -> Outcome<TypeRef> {
+    fn derived(&self, handle: u32, elements: i64) -> Outcome<TypeRef> {
         self.is_supported(handle)?;
         let datatype = self.objects().datatype(handle).map_err(|class| bad_datatype(self, handle, class))?;
         match datatype.is_committed() || !self.checks() {
-            true => Ok(datatype.layout.clone()),
+            true => self.counted(datatype.layout.clone(), elements),
             false => Err(self.blame(neutral::ERR_TYPE, format_args!("it is not committed"))),
         }
     }

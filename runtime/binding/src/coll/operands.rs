@@ -45,7 +45,7 @@ impl<A: Abi> Operands<A> {
     ) -> Outcome<Self> {
         let elements = call.count(buffer.count)?;
         let op = BoundOp::new(call, op, buffer.datatype)?;
-        let datatype = call.committed(buffer.datatype)?;
+        let datatype = call.committed_of(buffer.datatype, elements)?;
         op.check(&datatype)?;
         let input = match role {
             Role::Receiver => None,
