@@ -66,8 +66,10 @@ impl Latest {
     /// What `work` makes of the record. It takes no claim.
     #[inline]
     fn with<R>(&self, work: impl FnOnce(&mut Option<RequestRef>) -> R) -> R {
-        let _turn = self.turn.as_ref().map(FutexLock::lock);
-        work(&mut self.record.borrow_mut())
+        match &self.turn {
+            None => work(&mut self.record.borrow_mut()),
+            Some(turn) => turn.with(|()| work(&mut self.record.borrow_mut())),
+        }
     }
 
     /// What `work` makes of the operation under way.
@@ -156,10 +158,10 @@ impl<P: Plan> RequestKind for Persistent<P> {
     }
 
     fn start(&self, process: &Process) -> Outcome<()> {
-        if self.is_active() {
-            return Err(neutral::ERR_REQUEST.into());
-        }
-        let spent = self.latest.with(Option::take);
+        let spent = self.latest.with(|record| match record {
+            Some(begun) if !begun.is_spent() => Err(neutral::ERR_REQUEST),
+            _ => Ok(record.take()),
+        })?;
         let begun = self.plan.begin(process, self.comm, spent)?;
         self.latest.with(|record| *record = Some(begun));
         Ok(())
