@@ -15,12 +15,14 @@ static void receive_one_by_one(MPI_Request *requests, const int *in) {
     CHECK_EQ(in[index], index * 11);
     seen |= 1 << index;
     while (seen != (1 << N) - 1) {
+        for (int i = 0; i < N; i++) statuses[i].MPI_ERROR = -7;
         if (seen & 1) MPI_Waitsome(N, requests, &count, indices, statuses);
         else MPI_Testsome(N, requests, &count, indices, statuses);
         for (int i = 0; i < count; i++) {
             CHECK(!(seen & 1 << indices[i]));
             CHECK_EQ(in[indices[i]], indices[i] * 11);
             CHECK_EQ(statuses[i].MPI_TAG, indices[i]);
+            CHECK_EQ(statuses[i].MPI_ERROR, -7);
             seen |= 1 << indices[i];
         }
     }

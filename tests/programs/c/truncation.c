@@ -17,21 +17,24 @@ static void truncate_at(int sent) {
     for (int i = 8; i < 12; i++) CHECK_EQ(in[i], 0x55555555);
 }
 
-/* MPI_Waitall says which request failed. */
-static void truncate_one_of_two(void) {
-    int out[8] = {0}, in[8];
+/* MPI_Waitall and MPI_Waitsome say which request failed, be it the first or the last. */
+static void truncate_one_of_two(int some, int longer) {
+    int out[8] = {0}, in[8], count = 2, indices[2];
     if (rank == 0) {
-        MPI_Send(out, 2, MPI_INT, 1, 2, MPI_COMM_WORLD);
-        MPI_Send(out, 8, MPI_INT, 1, 3, MPI_COMM_WORLD);
+        for (int i = 0; i < 2; i++) MPI_Send(out, i == longer ? 8 : 2, MPI_INT, 1, i, MPI_COMM_WORLD);
+        MPI_Send(NULL, 0, MPI_INT, 1, 2, MPI_COMM_WORLD);
         return;
     }
     MPI_Request requests[2];
     MPI_Status statuses[2];
-    MPI_Irecv(in, 4, MPI_INT, 0, 2, MPI_COMM_WORLD, &requests[0]);
-    MPI_Irecv(in + 4, 4, MPI_INT, 0, 3, MPI_COMM_WORLD, &requests[1]);
-    CHECK_EQ(class_of(MPI_Waitall(2, requests, statuses)), MPI_ERR_IN_STATUS);
-    CHECK_EQ(statuses[0].MPI_ERROR, MPI_SUCCESS);
-    CHECK_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_TRUNCATE);
+    for (int i = 0; i < 2; i++) MPI_Irecv(in + 4 * i, 4, MPI_INT, 0, i, MPI_COMM_WORLD, &requests[i]);
+    // Both are there then.
+    MPI_Recv(NULL, 0, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int code = some ? MPI_Waitsome(2, requests, &count, indices, statuses) : MPI_Waitall(2, requests, statuses);
+    CHECK_EQ(class_of(code), MPI_ERR_IN_STATUS);
+    CHECK_EQ(count, 2);
+    CHECK_EQ(statuses[1 - longer].MPI_ERROR, MPI_SUCCESS);
+    CHECK_EQ(class_of(statuses[longer].MPI_ERROR), MPI_ERR_TRUNCATE);
 }
 
 static int heard_class, heard_times;
@@ -73,7 +76,7 @@ int main(int argc, char **argv) {
     truncate_at(9);
     truncate_at(5000);
     truncate_at(1 << 20);
-    truncate_one_of_two();
+    for (int i = 0; i < 4; i++) truncate_one_of_two(i / 2, i % 2);
     MPI_Errhandler handler;
     MPI_Comm_create_errhandler(hear, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);

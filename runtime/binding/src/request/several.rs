@@ -131,16 +131,22 @@ pub fn report_all<A: Abi>(
             }
             continue;
         };
-        statuses.write_error(entry, failure.error.code());
-        if first_failure.is_none() {
-            // From the first failure on every status says how its operation went.
-            for earlier in 0..entry {
-                statuses.write_error(earlier, neutral::SUCCESS);
-            }
-            first_failure = Some(failure);
-        }
+        note(&statuses, entry, failure, &mut first_failure);
     }
     in_status(first_failure)
+}
+
+/// Writes the error of a status, which others precede: from the first failure on every status says how its operation
+/// went, and without one none does (MPI-4.1 section 3.2.5).
+#[cold]
+fn note<A: Abi>(statuses: &StatusArray<'_, A>, entry: usize, failure: Failure, first: &mut Option<Failure>) {
+    statuses.write_error(entry, failure.error.code());
+    if first.is_none() {
+        for earlier in 0..entry {
+            statuses.write_error(earlier, neutral::SUCCESS);
+        }
+        *first = Some(failure);
+    }
 }
 
 /// The failure of a call that ended several operations of which this one failed first: its error handler is told what
@@ -197,8 +203,11 @@ pub fn report_some<A: Abi>(
         let (status, outcome) = array.finish(call, entry, request, &mut claim);
         indices.write(done, entry as c_int);
         statuses.write(done, &status);
-        statuses.write_error(done, status.error);
-        first_failure = first_failure.or(outcome.err());
+        match outcome {
+            Err(failure) => note(&statuses, done, failure, &mut first_failure),
+            Ok(()) if first_failure.is_some() => statuses.write_error(done, neutral::SUCCESS),
+            Ok(()) => {}
+        }
         done += 1;
     }
     completed.write(done as c_int);
