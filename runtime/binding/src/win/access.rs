@@ -34,7 +34,8 @@ impl Target {
         let Some(member) = super::target(call, win, rank)? else {
             return call.committed(datatype).map(|_| None);
         };
-        let (count, datatype) = (call.count(elements)?.cast_unsigned(), call.committed(datatype)?);
+        let elements = call.count(elements)?;
+        let (count, datatype) = (elements.cast_unsigned(), call.committed_of(datatype, elements)?);
         Ok(Some(Self { member, displacement: displacement as i64, count, datatype }))
     }
 }
