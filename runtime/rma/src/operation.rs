@@ -89,8 +89,8 @@ impl<'a> Operation<'a> {
     /// [`RmaError::Truncated`], [`RmaError::BadType`], [`RmaError::BadOp`].
     #[inline]
     pub(super) fn check(&self) -> Result<(), RmaError> {
-        let target = countable(self.count, self.datatype);
-        let origin = countable(self.origin.count(), self.origin.datatype());
+        let target = self.count * self.datatype.size() as u64;
+        let origin = self.origin.bytes();
         match self.action {
             Action::Put => fits(origin, target),
             Action::Get => fits(target, origin),
@@ -100,7 +100,7 @@ impl<'a> Operation<'a> {
                     self.check_classes(op)?;
                 }
                 if let Some(result) = self.result {
-                    fits(target, countable(result.count(), result.datatype()))?;
+                    fits(target, result.bytes())?;
                 }
                 match op {
                     PredefinedOp::NoOp => Ok(()),
@@ -123,12 +123,6 @@ impl<'a> Operation<'a> {
             false => Err(RmaError::BadType),
         }
     }
-}
-
-/// Bytes of so many elements; those that are more than can be counted fit nowhere, and are no short operation.
-#[inline]
-fn countable(count: u64, datatype: &Type) -> u64 {
-    count.saturating_mul(datatype.size() as u64)
 }
 
 /// Whether `bytes` fit in `room`.

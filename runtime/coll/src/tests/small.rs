@@ -123,14 +123,19 @@ fn take_part(group: &Group<'_>) {
     }
 }
 
-#[test]
-fn many_small_ones_beside_larger_ones_end_in_any_order() {
+/// Runs `work` by the members of groups of several sizes, which wait in either way.
+pub(super) fn in_any_group(work: impl Fn(&Group<'_>) + Sync) {
     for size in [1, 2, 3, 6] {
         for wait in [WaitMode::Auto, WaitMode::Park] {
             let settings = Settings { wait, ..Settings::DEFAULT };
-            on_node(Node::for_test_with(size, settings), take_part);
+            on_node(Node::for_test_with(size, settings), &work);
         }
     }
+}
+
+#[test]
+fn many_small_ones_beside_larger_ones_end_in_any_order() {
+    in_any_group(take_part);
 }
 
 /// One call of each member is enough: a member that makes no other call keeps nobody waiting.

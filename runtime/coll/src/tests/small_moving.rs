@@ -3,7 +3,7 @@
 
 use super::data::{Random, double};
 use super::on_node;
-use super::small::{begun, end};
+use super::small::{begun, end, in_any_group};
 use crate::{Blocks, Call, Group, Reduction, Scan};
 use cohort_base::settings::{Settings, WaitMode};
 use cohort_core::Status;
@@ -188,12 +188,7 @@ fn take_part(group: &Group<'_>) {
 
 #[test]
 fn blocks_and_parts_of_many_operations_end_in_any_order() {
-    for size in [1, 2, 3, 6] {
-        for wait in [WaitMode::Auto, WaitMode::Park] {
-            let settings = Settings { wait, ..Settings::DEFAULT };
-            on_node(Node::for_test_with(size, settings), take_part);
-        }
-    }
+    in_any_group(take_part);
 }
 
 /// Some members have a few bytes and others many, of one operation or of two: nobody waits for ever, and who waits for
