@@ -231,6 +231,32 @@ static void reduce_8(void) {
     if (rank == 0) COUNTED(MPI_Reduce(out, in, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD));
     else MPI_Reduce(out, NULL, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
 }
+/* Of those with a block of any length for each member, both get and give one of 8 bytes. */
+static const int ones[] = {1, 1}, places_of_2[] = {0, 1};
+static void allgatherv_8(void) {
+    if (rank == 0) COUNTED(MPI_Allgatherv(out, 1, MPI_LONG, blocks, ones, places_of_2, MPI_LONG, MPI_COMM_WORLD));
+    else MPI_Allgatherv(out, 1, MPI_LONG, blocks, ones, places_of_2, MPI_LONG, MPI_COMM_WORLD);
+}
+static void all_to_all(void) {
+    MPI_Alltoallv(out, ones, places_of_2, MPI_LONG, blocks, ones, places_of_2, MPI_LONG, MPI_COMM_WORLD);
+}
+static void alltoallv_8(void) {
+    if (rank == 0) COUNTED(all_to_all());
+    else all_to_all();
+}
+/* Of more than what a post holds itself. */
+static void scan_512(void) {
+    if (rank == 0) COUNTED(MPI_Scan(long_out, long_in, 64, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
+    else MPI_Scan(long_out, long_in, 64, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+}
+static void scatter_reduced(void) {
+    static const int halves[] = {32, 32};
+    MPI_Reduce_scatter(long_out, long_in, halves, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+}
+static void reduce_scatter_512(void) {
+    if (rank == 0) COUNTED(scatter_reduced());
+    else scatter_reduced();
+}
 static void end_both(void) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
 static void ibarrier(void) {
     if (rank == 0) COUNTED(MPI_Ibarrier(MPI_COMM_WORLD, &request));
@@ -362,6 +388,10 @@ static const Call apart[] = {
     {"Scatter, other", scattered_8},
     {"Gather, root", gather_8},
     {"Reduce, root", reduce_8},
+    {"Allgatherv", allgatherv_8},
+    {"Alltoallv", alltoallv_8},
+    {"Scan, 512 B", scan_512},
+    {"Reduce_scatter, 512 B", reduce_scatter_512},
     {"Ibarrier", ibarrier},
     {"Ibcast", ibcast_8},
     {"Ireduce, root", ireduce_8},

@@ -20,6 +20,7 @@ use core::cell::Cell;
 use core::ffi::{CStr, c_void};
 use core::fmt;
 use core::marker::PhantomData;
+use smallvec::SmallVec;
 
 pub use cohort_object::{Comm, Error, Outcome};
 pub use fault::{Failure, Fault};
@@ -556,20 +557,27 @@ pub fn length<I: Integer>(entries: I) -> Outcome<usize> {
 ///
 /// # Errors
 /// `MPI_ERR_ARG` for NULL.
-pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Vec<i64>> {
+pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Numbers> {
     let entries = array.entries(length)?;
     has_room_for(length)?;
     Ok(entries.iter().map(|entry| entry.to_i64()).collect())
 }
 
+/// The numbers of an array. Those for a few members need no memory of the node, whose lock all its ranks share.
+pub type Numbers = SmallVec<[i64; 8]>;
+
 /// The counts of an array.
 ///
 /// # Errors
 /// `MPI_ERR_ARG` for NULL, `MPI_ERR_COUNT` for a negative count.
-pub fn counts<C: Count>(array: Array<'_, C>, length: usize) -> Outcome<Vec<i64>> {
+pub fn counts<C: Count>(array: Array<'_, C>, length: usize) -> Outcome<Numbers> {
     let entries = array.entries(length)?;
     has_room_for(length)?;
-    entries.iter().copied().map(count).collect()
+    let mut numbers = Numbers::with_capacity(length);
+    for &entry in entries {
+        numbers.push(count(entry)?);
+    }
+    Ok(numbers)
 }
 
 /// Refuses lists for which there is no memory: a list itself, and what is made of its entries.

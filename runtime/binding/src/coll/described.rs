@@ -3,9 +3,9 @@
 use super::operands::Operands;
 use super::parts::Parts;
 use super::root::NOBODY;
+use crate::arguments::Numbers;
 use crate::data::Data;
 use crate::process::requests::Describe;
-use alloc::vec::Vec;
 use cohort_abi::Abi;
 use cohort_engine::coll::{Call, Scan};
 use cohort_object::topology;
@@ -93,7 +93,7 @@ arguments! {
     is_plain |it| it.operands.is_plain();
 
     /// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`.
-    ReduceScatter<A: Abi> { operands: Operands<A>, counts: Vec<i64> }
+    ReduceScatter<A: Abi> { operands: Operands<A>, counts: Numbers }
     |it| Call::ReduceScatter { reduction: it.operands.reduction(), counts: &it.counts },
     is_plain |_it| false;
 

@@ -1,6 +1,6 @@
 //! What collectives share: their buffer arguments, checked, and their failures.
 
-use crate::arguments::{Call, Comm, Error, Outcome, counts, list};
+use crate::arguments::{Call, Comm, Error, Numbers, Outcome, counts, list};
 use crate::data::Data;
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Base, Buffer};
@@ -176,8 +176,8 @@ impl<A: Abi, C: Count, D: Integer> Unchecked<A> for OfTypes<'_, A, C, D> {
 /// A buffer with blocks of any length, of one type.
 pub struct Varying {
     base: *mut u8,
-    counts: Vec<i64>,
-    displacements: Vec<i64>,
+    counts: Numbers,
+    displacements: Numbers,
     datatype: TypeRef,
 }
 
@@ -192,8 +192,8 @@ impl Parts for Varying {
 /// A buffer with blocks of any length and type.
 pub struct Typed {
     base: *mut u8,
-    counts: Vec<i64>,
-    displacements: Vec<i64>,
+    counts: Numbers,
+    displacements: Numbers,
     datatypes: Vec<TypeRef>,
 }
 

@@ -9,10 +9,9 @@ use super::parts::in_place;
 use super::persistent::Persistent;
 use super::root::{NOBODY, is_root, root};
 use super::{apart, equal};
-use crate::arguments::{Call, Comm, Outcome, counts, only_intra};
+use crate::arguments::{Call, Comm, Numbers, Outcome, counts, only_intra};
 use crate::data::Data;
 use crate::op::BoundOp;
-use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Base, Buffer, Out};
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::coll::Scan;
@@ -59,7 +58,7 @@ fn scanning<A: Abi>(
 #[inline(always)]
 fn sharing<A: Abi>(
     (call, comm, form): (&Call<'_, A>, &Comm, impl Form),
-    counts: Vec<i64>,
+    counts: Numbers,
     send_buffer: Base,
     (base, datatype): (Base, A::Datatype),
     op: A::Op,
@@ -144,7 +143,7 @@ forms! {
         op: A::Op,
     )
     = |call, comm, form| {
-        let counts = alloc::vec![call.count(buffer.count)?; comm.size() as usize];
+        let counts = Numbers::from_elem(call.count(buffer.count)?, comm.size() as usize);
         sharing((call, comm, form), counts, send_buffer, (buffer.base, buffer.datatype), op)
     };
 }

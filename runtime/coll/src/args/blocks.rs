@@ -87,6 +87,17 @@ impl<'a> Blocks<'a> {
         matches!(self.0, Layout::Equal(_))
     }
 
+    /// Whether each block is known to be one run of bytes, without a look at it.
+    #[inline]
+    #[must_use]
+    pub fn are_dense(&self) -> bool {
+        match self.0 {
+            Layout::Equal(first) => first.datatype().is_dense(),
+            Layout::Varying { datatype, .. } => datatype.is_dense(),
+            Layout::Typed { .. } => false,
+        }
+    }
+
     /// The blocks of consecutive members as one buffer, if they are.
     #[must_use]
     pub fn several(&self, members: Range<usize>) -> Option<Buffer<'a>> {

@@ -7,9 +7,9 @@ use crate::compare;
 use crate::fold::{Folder, Runner};
 use crate::members::{INLINE, LocalGroup};
 use crate::memory::{Scratch, reserve};
-use cohort_base::sync::CacheLine;
 use cohort_core::EngineError;
 use cohort_datatype::unpack_bytes;
+use core::mem::MaybeUninit;
 use core::ops::Range;
 
 /// The addresses that members exchange to reduce large data.
@@ -28,12 +28,15 @@ unsafe impl Record for Addresses {
     const NUMBER: u64 = 2;
 }
 
-impl Folder<'_> {
-    /// Whether `count` elements fit in an entry.
-    pub(crate) fn is_small(&self, count: u64) -> bool {
-        self.bytes_of(count) as usize <= INLINE
-    }
+/// Bytes of operands that a scan folds at a time, at least an entry's worth.
+const PREFIX_BYTES: usize = 1024;
+const _: () = assert!(PREFIX_BYTES >= INLINE);
 
+/// Room for them.
+#[repr(align(64))]
+struct PrefixRoom(MaybeUninit<[u8; PREFIX_BYTES]>);
+
+impl Folder<'_> {
     /// Folds elements `range` of `members` small posts of `round` into `output`.
     ///
     /// # Safety
@@ -142,23 +145,46 @@ impl Folder<'_> {
         output: *mut u8,
     ) -> Result<(), EngineError> {
         check_sizes(round)?;
-        let bytes = count * self.datatype().size() as u64;
-        let mut room = [const { CacheLine([0_u8; INLINE]) }; 2];
-        let scratch = match self.datatype().is_dense() {
-            true => None,
-            false => Some([Scratch::new(self, count)?, Scratch::new(self, count)?]),
-        };
-        let [mut prefix, mut next] = match &scratch {
-            None => room.each_mut().map(|room| room.0.as_mut_ptr()),
-            Some(scratch) => scratch.each_ref().map(|scratch| scratch.base),
-        };
+        if !self.datatype().is_dense() {
+            let scratch = [Scratch::new(self, count)?, Scratch::new(self, count)?];
+            let rooms = scratch.each_ref().map(|scratch| scratch.base);
+            // SAFETY: the caller's promise.
+            unsafe { self.prefix_of_piece(round, members, 0..count, (rooms, output)) };
+            return Ok(());
+        }
+        // A user's operation takes all at once, which is no more than an entry's worth.
+        let (mut room, piece) = ([const { PrefixRoom(MaybeUninit::uninit()) }; 2], self.piece(PREFIX_BYTES as u64));
+        let mut start = 0;
+        while start < count {
+            let range = start..count.min(start.saturating_add(piece));
+            let rooms = room.each_mut().map(|room| room.0.as_mut_ptr().cast());
+            start = range.end;
+            // SAFETY: the caller's promise.
+            unsafe { self.prefix_of_piece(round, members, range, (rooms, output)) };
+        }
+        Ok(())
+    }
+
+    /// [`Folder::prefix_of_entries`] of some of the elements, of which each of two rooms takes as many.
+    ///
+    /// # Safety
+    /// As there, and the posts are as long as `output`.
+    unsafe fn prefix_of_piece(
+        &self,
+        round: &Round<'_>,
+        members: usize,
+        range: Range<u64>,
+        ([mut prefix, mut next], output): ([*mut u8; 2], *mut u8),
+    ) {
+        let count = range.end - range.start;
+        let bytes = self.bytes_of(range.start) as usize..self.bytes_of(range.end) as usize;
         for member in 0..members {
             let Posted::Inline(data) = round.posted::<Addresses>(member) else {
                 round.end_crossed(member, round.label())
             };
             // SAFETY: either room takes the elements.
             unsafe {
-                unpack_bytes(self.buffer(next, count), 0, &data[..bytes as usize]);
+                unpack_bytes(self.buffer(next, count), 0, &data[bytes.clone()]);
                 if member > 0 {
                     self.combine(prefix, next, count, Runner::Owner);
                 }
@@ -166,8 +192,7 @@ impl Folder<'_> {
             core::mem::swap(&mut prefix, &mut next);
         }
         // SAFETY: the caller's output.
-        unsafe { self.copy(prefix, output, count) };
-        Ok(())
+        unsafe { self.copy(prefix, self.at(output, range.start), count) };
     }
 
     /// Folds elements `range` of all operands into `accumulator`, which becomes element

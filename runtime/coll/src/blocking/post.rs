@@ -4,9 +4,9 @@ use super::round::{Posted, Round};
 use crate::args::small::copy_small;
 use crate::args::{Blocks, Layout};
 use crate::data::{copy_whole, unpack_inline};
-use crate::members::{COPY_MAX, Entry, INLINE};
+use crate::members::{COPY_MAX, Entry, INLINE, SIDE_BYTES};
 use cohort_core::EngineError;
-use cohort_datatype::{Buffer, pack};
+use cohort_datatype::{Buffer, pack, types};
 
 impl Round<'_> {
     /// Posts the data of `buffer` if it is small, else the buffer's address. Returns whether
@@ -79,11 +79,13 @@ impl Round<'_> {
     }
 
     /// Posts the blocks for all members: their data if equal and in total no more than an entry holds, or than
-    /// `copied_most` (at most what a side buffer holds), else their address. Returns whether others will read the
-    /// caller's memory.
+    /// `copied_most` (at most what a side buffer holds), [copies](Round::copied_blocks) of short ones of any length,
+    /// else their address. Returns whether others will read the caller's memory.
     pub(crate) fn post_blocks(&self, blocks: &Blocks<'_>, copied_most: usize) -> bool {
         let size = self.members();
-        let total = blocks.equal_bytes(size).unwrap_or(u64::MAX);
+        let Some(total) = blocks.equal_bytes(size) else {
+            return self.post_varying(blocks);
+        };
         let fill = |out: *mut u8| {
             if let Layout::Equal(first) = blocks.layout()
                 && first.datatype().is_dense()
@@ -108,10 +110,68 @@ impl Round<'_> {
         entry.is_none()
     }
 
+    /// [`Round::post_blocks`] of blocks of any length.
+    fn post_varying(&self, blocks: &Blocks<'_>) -> bool {
+        let copies = self.copied_blocks(blocks);
+        self.publish(copies.unwrap_or_else(|| self.address(blocks)));
+        copies.is_none()
+    }
+
+    /// The caller's entry with the address of copies of the blocks for all others, if a side buffer has room for them
+    /// and their copy is worth it. Readers find them described as any blocks, in that buffer too.
+    fn copied_blocks(&self, blocks: &Blocks<'_>) -> Option<&Entry> {
+        let (me, size) = (self.me(), self.members());
+        let bytes_for = |member: usize| match member == me {
+            true => 0,
+            false => blocks.block(member).bytes(),
+        };
+        let lists = size_of::<Blocks<'_>>() + 2 * size * size_of::<i64>();
+        let most = self.copy_max();
+        let mut total = lists as u64;
+        for member in 0..size {
+            total = total.saturating_add(bytes_for(member));
+            if total > most as u64 {
+                return None;
+            }
+        }
+        const { assert!(align_of::<Blocks<'_>>() == align_of::<i64>()) };
+        self.record_beside::<Blocks<'_>>(|room| {
+            let record = room.cast::<Blocks<'_>>();
+            // SAFETY: the side buffer has room for the record, two lists and all copies, as was added up, and is so
+            // aligned. It stays as it is until all have completed the round.
+            unsafe {
+                let counts = record.add(1).cast::<i64>();
+                let displacements = counts.add(size);
+                let data = displacements.add(size).cast::<u8>();
+                let mut at = 0;
+                for member in 0..size {
+                    let bytes = bytes_for(member);
+                    counts.add(member).write(bytes as i64);
+                    displacements.add(member).write(at as i64);
+                    if bytes > 0 {
+                        pack(blocks.block(member), 0, data.add(at as usize), bytes);
+                    }
+                    at += bytes;
+                }
+                let list = |first: *mut i64| core::slice::from_raw_parts(first, size);
+                record.write(Blocks::varying(data, (list(counts), list(displacements)), &types::MPI_BYTE));
+            }
+        })
+    }
+
+    /// Longest data that the caller copies to a side buffer where each reader takes a share of it.
+    pub(crate) fn copy_max(&self) -> usize {
+        match self.is_crowded() {
+            true => SIDE_BYTES,
+            false => COPY_MAX,
+        }
+    }
+
     /// Receives the caller's block of what `member` has posted with [`Round::post_blocks`] in this round.
     ///
     /// # Errors
     /// [`EngineError::Truncated`].
+    #[inline(always)]
     pub(crate) fn receive_block(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
         let me = self.me();
         match self.posted(member) {

@@ -178,6 +178,17 @@ impl<'a> Round<'a> {
     /// short.
     pub(crate) fn side_buffer(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
         debug_assert!(bytes as usize > INLINE && bytes as usize <= SIDE_BYTES);
+        self.beside(bytes, fill)
+    }
+
+    /// The caller's entry with the address of a record, which `fill` makes in a side buffer with all that it refers to.
+    /// `None` when memory is short.
+    pub(crate) fn record_beside<T: Record>(&self, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
+        self.beside(ADDRESS | T::NUMBER, fill)
+    }
+
+    /// The caller's entry with the address of a side buffer of [`SIDE_BYTES`] bytes, and what describes what is there.
+    fn beside(&self, description: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
         let beside = &self.mine().own.side_buffers[self.round as usize % SIDE_BUFFERS];
         let room = beside.room();
         if room.is_null() {
@@ -190,7 +201,7 @@ impl<'a> Round<'a> {
         // SAFETY: `free_entry` made sure that nobody reads the entry.
         unsafe {
             entry.data.get().cast::<*const u8>().write(room);
-            entry.form.get().write(self.group.label.with(bytes));
+            entry.form.get().write(self.group.label.with(description));
         }
         Some(entry)
     }
@@ -368,6 +379,7 @@ impl<'a> Round<'a> {
     }
 
     /// Waits for the post of one member.
+    #[inline]
     pub(crate) fn await_member(&self, member: usize) {
         self.await_posts(Some(member), || self.has_posted(member));
     }

@@ -68,6 +68,16 @@ fn whoever_posts_a_copy_leaves_before_others_come() {
             left.fetch_max(round, Ordering::SeqCst);
         }
         assert_eq!(buffer.ints(), sent);
+        let shape = Varying::of(vec![5, COUNT as i64]);
+        let mut all = Ints::filled(datatype, shape.total, &message(1, 1, 2 * shape.total as usize, 4));
+        while group.me == 1 && left.load(Ordering::SeqCst) < 4 {
+            std::thread::yield_now();
+        }
+        let mut back = Ints::empty(datatype, shape.counts[group.me as usize] as u64);
+        let blocks = (group.me == 0).then(|| shape.blocks(all.base(), datatype));
+        scatter(group, blocks, Some(back.buffer()), 0).expect("scatter");
+        left.fetch_max(4, Ordering::SeqCst);
+        assert_eq!(back.ints(), block_of(&mut all, &shape, datatype, group.me as usize));
     });
 }
 

@@ -11,9 +11,10 @@ use std::vec::Vec;
 
 const ROUNDS: usize = 40;
 
-/// Counts of doubles on both sides of what an entry holds, and beyond one block of a fold.
+/// Counts of doubles on both sides of what an entry holds, of what a scan folds at a time, and beyond one block of a
+/// fold.
 fn some_count(random: &mut Random) -> u64 {
-    [0, 1, 7, 30, 31, 100, 5000][random.below(7) as usize]
+    [0, 1, 7, 30, 31, 100, 700, 5000][random.below(8) as usize]
 }
 
 fn operand(member: usize, count: u64, round: usize) -> Vec<f64> {

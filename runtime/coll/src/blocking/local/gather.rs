@@ -9,7 +9,7 @@
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Round};
 use crate::data::copy_whole;
-use crate::members::{COPY_MAX, LocalGroup, SIDE_BYTES};
+use crate::members::LocalGroup;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 
@@ -90,11 +90,7 @@ pub(super) fn scatter(
     let mut result = Ok(());
     if group.size() > 1 {
         let round = Round::begin(group);
-        let copied_most = match group.is_crowded() {
-            true => SIDE_BYTES,
-            false => COPY_MAX,
-        };
-        let exposed = round.post_blocks(&send, copied_most);
+        let exposed = round.post_blocks(&send, round.copy_max());
         round.announce();
         if let Some(receive) = receive {
             result = copy_whole(receive, send.block(me));

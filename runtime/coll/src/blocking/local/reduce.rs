@@ -102,10 +102,15 @@ fn copied_max(group: &LocalGroup<'_>) -> u64 {
 
 /// Longest operand of an allreduce that every member folds all of, which saves a meeting. Users' operations are called
 /// for each element once, beyond an entry's worth.
-fn everyone_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
+pub(super) fn everyone_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
+    shared_folds_max(group, folder).min((ALL_FOLD_MAX / group.size()).max(INLINE) as u64)
+}
+
+/// The same of a reduce-scatter, in which each folds its share of what all have copied.
+fn shared_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
     let max = match group.is_crowded() || folder.calls_user() {
         true => INLINE,
-        false => (ALL_FOLD_MAX / group.size()).clamp(INLINE, COPY_MAX),
+        false => COPY_MAX,
     };
     max as u64
 }
@@ -166,11 +171,12 @@ pub(super) fn reduce_scatter(
             copy_alone(call);
             return Ok(());
         }
-        if !folder.is_small(call.count()) {
+        let operand = call.operand();
+        if operand.bytes() > shared_folds_max(group, folder) {
             return scatter_large(group, folder, call, range);
         }
         let round = Round::begin(group);
-        round.post_buffer(&call.operand());
+        round.post_data(&operand)?;
         round.exchange();
         let result = folder.fold_entries(&round, 0..group.size(), range, call.output());
         round.finish(Finish::Nobody);

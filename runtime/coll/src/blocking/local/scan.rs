@@ -1,6 +1,7 @@
 //! Scan and exscan: member *i* gets the fold of the operands up to its own.
 //!
-//! Small: everybody posts its operand and folds the entries it needs.
+//! Small (an entry's worth, or, where it saves a meeting, a side buffer's): everybody posts its operand and folds those
+//! that it needs.
 //!
 //! Prefixes grow from the first operand on, `(operand[0] op operand[1]) op …`, whatever the size.
 //!
@@ -8,6 +9,7 @@
 //! prefixes of it in one pass over the operands, writing each where it belongs. As in
 //! reduce, a share is touched by one member only, so in-place needs no copies.
 
+use super::reduce::everyone_folds_max;
 use crate::args::{Reduction, Scan};
 use crate::blocking::operands::in_blocks;
 use crate::blocking::round::{Finish, Round};
@@ -37,11 +39,12 @@ pub(super) fn scan(
             }
             return Ok(());
         }
-        if !folder.is_small(call.count()) {
+        let operand = call.operand();
+        if operand.bytes() > everyone_folds_max(group, folder) {
             return scan_by_shares(group, folder, call, kind);
         }
         let round = Round::begin(group);
-        round.post_buffer(&call.operand());
+        round.post_data(&operand)?;
         round.exchange();
         let end = match kind {
             Scan::Inclusive => group.me() + 1,
