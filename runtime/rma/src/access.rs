@@ -110,6 +110,7 @@ impl Window {
         let mut claim = self.rank().enter();
         let mut sweep = self.sweep(&mut claim);
         sweep.done(epoch, index, operation.action, age);
+        self.remember(operation.target, &epoch);
         sweep.settle(owner);
         Ok(Closing(None))
     }

@@ -14,7 +14,7 @@ use cohort_base::lock::stuck;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_base::sync::{CacheLine, pause};
 use cohort_datatype::op::{Kernel, PredefinedOp, class_kernel};
-use cohort_datatype::{Basic, Buffer, Type, TypeRef, pack, predefined, predefined_all, unpack};
+use cohort_datatype::{Basic, Buffer, Type, TypeRef, copy_bytes, pack, predefined, predefined_all, unpack};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
@@ -107,13 +107,9 @@ impl Combiner {
     /// # Safety
     /// As [`Combiner::apply`].
     unsafe fn run(&self, memory: *mut u8, bytes: usize, input: *const u8, fetched: *mut u8) {
+        let count = bytes / self.basic.size() as usize;
         // SAFETY: the caller's promise; elements lie inside the run.
-        unsafe {
-            if !fetched.is_null() {
-                fetched.copy_from_nonoverlapping(memory, bytes);
-            }
-            (self.kernel)(input, memory, bytes / self.basic.size() as usize);
-        }
+        unsafe { combine(self.kernel, memory, input, fetched, (count, bytes)) };
     }
 
     /// Collects the runs of an element with a hole, and applies the operation when it is whole.
@@ -173,6 +169,79 @@ impl Combiner {
     }
 }
 
+/// Bytes that are fetched and combined at a time, so that the kernel finds in the first-level cache what was fetched.
+const BLOCK: usize = 4096;
+
+/// Combines `count` elements at `memory`, of `bytes` bytes, with those at `input`; what was there goes to `fetched`,
+/// unless that is null.
+///
+/// # Safety
+/// `memory` is writable, `input` readable, and `fetched` writable or null, for so many bytes, and of a type without
+/// holes that the kernel takes.
+#[inline(always)]
+pub(super) unsafe fn combine(
+    kernel: Kernel,
+    memory: *mut u8,
+    input: *const u8,
+    fetched: *mut u8,
+    (count, bytes): (usize, usize),
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !fetched.is_null() {
+            if bytes > BLOCK {
+                return combine_blocks(kernel, memory, input, fetched, (count, bytes));
+            }
+            copy(memory, fetched, bytes);
+        }
+        kernel(input, memory, count);
+    }
+}
+
+/// [`combine`] of many elements, with what was there.
+///
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn combine_blocks(
+    kernel: Kernel,
+    mut memory: *mut u8,
+    mut input: *const u8,
+    mut fetched: *mut u8,
+    (mut count, bytes): (usize, usize),
+) {
+    let size = bytes / count;
+    while count > 0 {
+        let elements = count.min(BLOCK / size);
+        let bytes = elements * size;
+        // SAFETY: the caller's promise; so many elements are left.
+        unsafe {
+            copy(memory, fetched, bytes);
+            kernel(input, memory, elements);
+            memory = memory.add(bytes);
+            input = input.add(bytes);
+            fetched = fetched.add(bytes);
+        }
+        count -= elements;
+    }
+}
+
+/// Copies bytes: mostly one element, which takes no call.
+///
+/// # Safety
+/// As for `copy_nonoverlapping`, but for alignment.
+#[inline(always)]
+pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's promise; unaligned accesses need no alignment.
+    unsafe {
+        match bytes {
+            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
+            _ => copy_bytes(from, to, bytes),
+        }
+    }
+}
+
 /// Stores `value` in the element at `memory` if that is equal to `compare`, and gives what was there to `fetched`.
 /// All have `size` bytes (1, 2, 4, 8 or 16). `turns` as for [`Combiner::apply`].
 ///
@@ -187,19 +256,40 @@ pub(super) unsafe fn compare_and_swap(
     size: usize,
     turns: Option<&Turns>,
 ) {
-    let work = || {
-        let mut old: Packed = [0; ELEMENT_MAX];
+    let work = || match size {
         // SAFETY: the caller's promise.
-        unsafe {
+        8 => unsafe { swap_equal::<u64>(memory, compare, value, fetched) },
+        // SAFETY: as above.
+        4 => unsafe { swap_equal::<u32>(memory, compare, value, fetched) },
+        // SAFETY: as above.
+        _ => unsafe {
+            let mut old: Packed = [0; ELEMENT_MAX];
             old.as_mut_ptr().copy_from_nonoverlapping(memory, size);
             let old = &old[..size];
             if *old == *core::slice::from_raw_parts(compare, size) {
                 memory.copy_from_nonoverlapping(value, size);
             }
             fetched.copy_from_nonoverlapping(old.as_ptr(), size);
-        }
+        },
     };
     in_turn(turns, work);
+}
+
+/// [`compare_and_swap`] of an element of a size that processors have.
+///
+/// # Safety
+/// As there, in its turn.
+#[inline(always)]
+unsafe fn swap_equal<T: Copy + PartialEq>(memory: *mut u8, compare: *const u8, value: *const u8, fetched: *mut u8) {
+    let memory = memory.cast::<T>();
+    // SAFETY: the caller's promise; unaligned accesses need no alignment.
+    unsafe {
+        let old = memory.read_unaligned();
+        if old == compare.cast::<T>().read_unaligned() {
+            memory.write_unaligned(value.cast::<T>().read_unaligned());
+        }
+        fetched.cast::<T>().write_unaligned(old);
+    }
 }
 
 /// Whose turn it is to accumulate at one member.

@@ -6,7 +6,8 @@
 //! 2. the member lives on this node, has granted access, and its part of the window does not change;
 //! 3. no operation of that epoch is pending.
 //!
-//! Then an operation on a few elements is done when its range was checked, and a flush has nothing to wait for.
+//! Then an operation on elements that follow each other is done when its range was checked, and a flush has nothing to
+//! wait for.
 //! ```text
 //! a call of the owner, under its claim            a call of the owner, without
 //! S1 all of it holds: store the member's stamp    R1 load the member's stamp (Acquire)
@@ -36,15 +37,18 @@
 //! nodes are told of nothing: a window that spans nodes is never quiet. So the owner's thread alone uses `held` and
 //! `is_quiet`. Nobody counts such a grant, as nobody is told of it.
 
-use crate::element::{self, in_turn};
+use crate::element::{self, copy, in_turn};
 use crate::epoch::Epoch;
 use crate::notes::tell_locked;
 use crate::stamps::{ALL, ALONE, Held, LOCK, NOTHING, one};
-use crate::window::Window;
+use crate::window::{SHORT, Window};
 use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::owner::Owner;
 use cohort_datatype::op::Kernel;
 use core::ptr::with_exposed_provenance_mut;
+
+/// Bytes of the longest accumulate that is one turn at its target.
+pub const ONE_TURN: u64 = SHORT;
 
 /// Elements of a member that an operation may touch now.
 #[derive(Clone, Copy, Debug)]
@@ -85,8 +89,9 @@ impl Window {
         self.short.remember(member, lock | alone);
     }
 
-    /// Combines `count` elements of a member, of `bytes` bytes, with those at `input`. What was there goes to
-    /// `fetched`, unless that is null. `false`: nothing was done, it takes [`Window::access`]. Owner-only.
+    /// Combines `count` elements of a member, of `bytes` bytes and at most [`ONE_TURN`], with those at `input`. What
+    /// was there goes to `fetched`, unless that is null. `false`: nothing was done, it takes [`Window::access`].
+    /// Owner-only.
     ///
     /// # Safety
     /// `input` is readable, and `fetched` writable or null, for so many bytes. The member's elements are memory that it
@@ -102,12 +107,7 @@ impl Window {
     ) -> bool {
         let work = || {
             // SAFETY: the caller's promise.
-            unsafe {
-                if !fetched.is_null() {
-                    copy_few(reach.memory, fetched, bytes);
-                }
-                kernel(input, reach.memory, count);
-            }
+            unsafe { element::combine(kernel, reach.memory, input, fetched, (count, bytes)) };
         };
         self.in_turn_at(reach, work)
     }
@@ -342,7 +342,7 @@ impl Reach {
     #[inline(always)]
     pub unsafe fn put(self, from: *const u8, bytes: usize) {
         // SAFETY: the caller's promise.
-        unsafe { copy_few(from, self.memory, bytes) };
+        unsafe { copy(from, self.memory, bytes) };
     }
 
     /// Copies `bytes` bytes from there.
@@ -352,7 +352,7 @@ impl Reach {
     #[inline(always)]
     pub unsafe fn get(self, to: *mut u8, bytes: usize) {
         // SAFETY: the caller's promise.
-        unsafe { copy_few(self.memory, to, bytes) };
+        unsafe { copy(self.memory, to, bytes) };
     }
 }
 
@@ -361,20 +361,4 @@ impl Reach {
 #[inline(always)]
 pub(super) fn order_operations() {
     fence(Ordering::AcqRel);
-}
-
-/// Copies a few bytes: mostly one element, which takes no call.
-///
-/// # Safety
-/// As for `copy_nonoverlapping`, but for alignment.
-#[inline(always)]
-unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise; unaligned accesses need no alignment.
-    unsafe {
-        match bytes {
-            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
-            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
-            _ => to.copy_from_nonoverlapping(from, bytes),
-        }
-    }
 }

@@ -65,7 +65,7 @@ mod window;
 pub use self::{
     epoch::Reorder,
     error::RmaError,
-    fast_path::Reach,
+    fast_path::{ONE_TURN, Reach},
     operation::{Action, Operation},
     picture::tell_locks,
     shared::{Part, Plan, WinShared},

@@ -1,12 +1,12 @@
-// Operations on few elements, which take a shorter way once an epoch has shown that nothing is in it: an epoch that
-// is over, or memory outside of the window, stops them as before, and accumulates of all lengths and ways are atomic
-// and in order.
+// Operations on elements of one type, which take a shorter way once an epoch has shown that nothing is in it: an epoch
+// that is over, or memory outside of the window, stops them as before, and operations of all lengths and ways move what
+// they shall, accumulates atomically and in order.
 //# ranks: 4
 //# progress: all
 #include "check.h"
 
 enum { CELLS = 20000, ROUNDS = 300 };
-static MPI_Win win;
+static MPI_Win win, bytes_win;
 static long *memory;
 
 // The same two operations after each end of an epoch: access is over, however often it was used.
@@ -126,6 +126,96 @@ static void sums(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// Puts and gets of all lengths, with and without a request, up to the last byte of a part: the bytes beside them stay.
+static void lengths(void) {
+    static const int each[] = {1,    3,    8,    63,    64,    65,    255,   256,   1000,
+                               2047, 2048, 4097, 16383, 16384, 40000, 65536, 65537, CELLS * (int)sizeof(long) - 2};
+    enum { ALL = CELLS * sizeof(long) };
+    static unsigned char out[ALL], in[ALL];
+    unsigned char *mine = (unsigned char *)memory;
+    int other = (rank + 1) % size;
+    for (int i = 0; i < (int)(sizeof each / sizeof *each); i++) {
+        int bytes = each[i], odd = i % 3 + 1;
+        if (bytes + odd > ALL) odd = 1;
+        for (int at = 0; at < ALL; at++) mine[at] = 7, out[at] = at * 31 + i, in[at] = 9;
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Request request;
+        MPI_Win_lock(i % 2 ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, other, 0, bytes_win);
+        CHECK_EQ(class_of(MPI_Put(out, bytes, MPI_CHAR, other, ALL - bytes + 1, bytes, MPI_CHAR, bytes_win)),
+                 MPI_ERR_RMA_RANGE);
+        CHECK_EQ(class_of(MPI_Rput(out, bytes, MPI_CHAR, other, -1, bytes, MPI_CHAR, bytes_win, &request)),
+                 MPI_ERR_RMA_RANGE);
+        CHECK_EQ(class_of(MPI_Rget(NULL, bytes, MPI_CHAR, other, 0, bytes, MPI_CHAR, bytes_win, &request)),
+                 MPI_ERR_BUFFER);
+        if (i % 2) {
+            CHECK_EQ(MPI_Put(out + odd, bytes, MPI_CHAR, other, ALL - odd - bytes, bytes, MPI_CHAR, bytes_win),
+                     MPI_SUCCESS);
+            CHECK_EQ(MPI_Win_flush(other, bytes_win), MPI_SUCCESS);
+            CHECK_EQ(MPI_Get(in + 1, bytes, MPI_CHAR, other, ALL - odd - bytes, bytes, MPI_CHAR, bytes_win),
+                     MPI_SUCCESS);
+            CHECK_EQ(MPI_Win_flush(other, bytes_win), MPI_SUCCESS);
+        } else {
+            CHECK_EQ(MPI_Rput(out + odd, bytes, MPI_CHAR, other, ALL - odd - bytes, bytes, MPI_CHAR, bytes_win,
+                              &request), MPI_SUCCESS);
+            CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+            CHECK_EQ(MPI_Win_flush(other, bytes_win), MPI_SUCCESS);
+            CHECK_EQ(MPI_Rget(in + 1, bytes, MPI_CHAR, other, ALL - odd - bytes, bytes, MPI_CHAR, bytes_win,
+                              &request), MPI_SUCCESS);
+            CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+        }
+        MPI_Win_unlock(other, bytes_win);
+        for (int at = 0; at < ALL; at++) {
+            int is_new = at >= 1 && at < 1 + bytes;
+            CHECK_EQ(in[at], is_new ? out[odd + at - 1] : 9);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, bytes_win);
+        for (int at = 0; at < ALL; at++) {
+            int is_new = at >= ALL - odd - bytes && at < ALL - odd;
+            CHECK_EQ(mine[at], is_new ? out[at - (ALL - odd - bytes) + odd] : 7);
+        }
+        MPI_Win_unlock(rank, bytes_win);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+// Everybody adds to the same elements of the last rank, of all lengths and by all ways: what is fetched only grows.
+static void fetched_sums(void) {
+    static const int each[] = {1, 2, 64, 65, 513, 8192, 8193};
+    enum { LENGTHS = sizeof each / sizeof *each, TURNS = 3 };
+    static long ones[CELLS], got[CELLS], last[CELLS], sum[CELLS];
+    int target = size - 1;
+    for (int at = 0; at < CELLS; at++) ones[at] = 1, last[at] = -1, sum[at] = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, win);
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (int i = 0; i < LENGTHS; i++) {
+            int count = each[i];
+            MPI_Get_accumulate(ones, count, MPI_LONG, got, count, MPI_LONG, target, 0, count, MPI_LONG, MPI_SUM, win);
+            MPI_Win_flush(target, win);
+            for (int at = 0; at < count; at++) {
+                CHECK(got[at] > last[at]);
+                last[at] = got[at];
+                sum[at]++;
+            }
+            MPI_Accumulate(ones, count, MPI_LONG, target, 0, count, MPI_LONG, MPI_SUM, win);
+            for (int at = 0; at < count; at++) sum[at]++;
+            MPI_Get_accumulate(NULL, 0, MPI_LONG, got, count, MPI_LONG, target, 0, count, MPI_LONG, MPI_NO_OP, win);
+            MPI_Win_flush(target, win);
+            // Behind what this rank has added just before.
+            for (int at = 0; at < count; at++) CHECK(got[at] > last[at]);
+        }
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == target) {
+        MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+        for (int at = 0; at < CELLS; at++) CHECK_EQ(memory[at], sum[at] * size);
+        MPI_Win_unlock(rank, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 // Locks that are free, and locks that are not: a counter changed under exclusive ones.
 static void locks(void) {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -156,6 +246,12 @@ int main(int argc, char **argv) {
     sums();
     for (int i = 0; i < CELLS; i++) memory[i] = 0;
     locks();
+    MPI_Win_create(memory, CELLS * sizeof(long), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &bytes_win);
+    MPI_Win_set_errhandler(bytes_win, MPI_ERRORS_RETURN);
+    lengths();
+    MPI_Win_free(&bytes_win);
+    for (int i = 0; i < CELLS; i++) memory[i] = 0;
+    fetched_sums();
     MPI_Win_free(&win);
     return finish();
 }

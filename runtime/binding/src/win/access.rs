@@ -1,7 +1,7 @@
 //! Operations on windows (MPI-4.1 sections 12.3 and 12.4).
 
 use super::failed;
-use super::fast_path::Few;
+use super::fast_path::{ONE_COPY, Plain};
 use crate::arguments::{Call, Outcome, output};
 use crate::data::Data;
 use crate::request::{has_room, publish_complete, publish_pending};
@@ -9,7 +9,7 @@ use cohort_abi::parameters::{Base, Buffer, Out};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::datatype::{Basic, TypeRef};
 use cohort_engine::op::PredefinedOp;
-use cohort_engine::rma::{Action, Operation};
+use cohort_engine::rma::{Action, ONE_TURN, Operation};
 use cohort_object::Win;
 use core::ffi::c_int;
 use core::ptr::null;
@@ -188,7 +188,7 @@ fn accumulating<A: Abi>(call: &Call<'_, A>, op: A::Op) -> Outcome<Action> {
 
 macro_rules! moves {
     ($($(#[$page:meta])* $name:ident $long:ident $action:ident,
-       $(#[$with_page:meta])* $with:ident;)*) => {$(
+       $(#[$with_page:meta])* $with:ident $long_with:ident;)*) => {$(
         $(#[$page])*
         #[inline(always)]
         pub fn $name<A: Abi, C: Count>(
@@ -201,8 +201,8 @@ macro_rules! moves {
             win: A::Win,
         ) -> Outcome<()> {
             let (place, there) = ((rank, displacement), (count, datatype));
-            if let Some(few) = Few::from(call, win, &origin, place, there) {
-                few.$name(origin.base);
+            if let Some(plain) = Plain::from::<A, C, ONE_COPY>(call, win, &origin, place, there) {
+                plain.$name(origin.base);
                 return Ok(());
             }
             $long(call, origin, (place, there), win)
@@ -230,7 +230,23 @@ macro_rules! moves {
             win: A::Win,
             request: Out<'_, A::Request>,
         ) -> Outcome<()> {
-            let target = ((rank, displacement), (count, datatype));
+            let (place, there) = ((rank, displacement), (count, datatype));
+            if let Some(plain) = Plain::from::<A, C, ONE_COPY>(call, win, &origin, place, there) {
+                let request = output(request).inspect_err(|_| drop(call.on_win(win)))?;
+                plain.$name(origin.base);
+                return publish_complete(call, request);
+            }
+            $long_with(call, origin, (place, there), win, request)
+        }
+
+        #[inline(never)]
+        fn $long_with<A: Abi, C: Count>(
+            call: &Call<'_, A>,
+            origin: Buffer<A, C>,
+            target: ((c_int, isize), (C, A::Datatype)),
+            win: A::Win,
+            request: Out<'_, A::Request>,
+        ) -> Outcome<()> {
             publish(call, win, request, |win| Checked::moving(call, win, Action::$action, origin, target))
         }
     )*};
@@ -240,11 +256,11 @@ moves! {
     /// `MPI_Put`.
     put long_put Put,
     /// `MPI_Rput`.
-    rput;
+    rput long_rput;
     /// `MPI_Get`.
     get long_get Get,
     /// `MPI_Rget`.
-    rget;
+    rget long_rget;
 }
 
 /// `MPI_Accumulate`.
@@ -260,8 +276,8 @@ pub fn accumulate<A: Abi, C: Count>(
     win: A::Win,
 ) -> Outcome<()> {
     let (place, there) = ((rank, displacement), (count, datatype));
-    if let Some(few) = Few::from(call, win, &origin, place, there)
-        && few.accumulate::<A>(op, origin.base)
+    if let Some(plain) = Plain::from::<A, C, ONE_TURN>(call, win, &origin, place, there)
+        && plain.accumulate::<A>(op, origin.base)
     {
         return Ok(());
     }
@@ -308,8 +324,26 @@ pub fn get_accumulate<A: Abi, C: Count>(
     op: A::Op,
     win: A::Win,
 ) -> Outcome<()> {
-    let target = ((rank, displacement), (count, datatype));
-    begin(call, win, |win| Checked::fetching(call, win, op, (origin, result), target))
+    let (place, there) = ((rank, displacement), (count, datatype));
+    let result_is_same = result.datatype == datatype && result.count.to_i64() == count.to_i64();
+    if result_is_same
+        && let Some(plain) = Plain::from::<A, C, ONE_TURN>(call, win, &origin, place, there)
+        && plain.fetch::<A>(op, origin.base, result.base)
+    {
+        return Ok(());
+    }
+    long_get_accumulate(call, (origin, result), (place, there), op, win)
+}
+
+#[inline(never)]
+fn long_get_accumulate<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    buffers: (Buffer<A, C>, Buffer<A, C>),
+    target: ((c_int, isize), (C, A::Datatype)),
+    op: A::Op,
+    win: A::Win,
+) -> Outcome<()> {
+    begin(call, win, |win| Checked::fetching(call, win, op, buffers, target))
 }
 
 /// `MPI_Rget_accumulate`.
@@ -342,8 +376,8 @@ pub fn fetch_and_op<A: Abi>(
     win: A::Win,
 ) -> Outcome<()> {
     let place = (rank, displacement);
-    if let Some(few) = Few::at(call, win, place, (1, datatype))
-        && few.fetch::<A>(op, origin, result)
+    if let Some(plain) = Plain::one(call, win, place, datatype)
+        && plain.fetch::<A>(op, origin, result)
     {
         return Ok(());
     }
@@ -394,8 +428,8 @@ pub fn compare_and_swap<A: Abi>(
     win: A::Win,
 ) -> Outcome<()> {
     let place = (rank, displacement);
-    if let Some(few) = Few::at(call, win, place, (1, datatype))
-        && few.exchange::<A>(compare, origin, result)
+    if let Some(plain) = Plain::one(call, win, place, datatype)
+        && plain.exchange::<A>(compare, origin, result)
     {
         return Ok(());
     }

@@ -1,21 +1,21 @@
-//! The fast path of operations on a few elements of a predefined type: a few comparisons with what the window has
-//! prepared ([`Window::reach`]), and the operation. Whatever does not fit, and all errors, take the slow path
-//! (`access.rs`), where nothing has happened yet.
+//! The fast path of operations on elements of a predefined type: a few comparisons with what the window has prepared
+//! ([`Window::reach`]), and the operation. Whatever does not fit, and all errors, take the slow path (`access.rs`),
+//! where nothing has happened yet.
 
 use crate::arguments::{Call, known_dense};
 use cohort_abi::parameters::{Base, Buffer};
 use cohort_abi::{Abi, Constants, Count, Handle};
 use cohort_engine::datatype::Dense;
 use cohort_engine::op::{Kernel, PredefinedOp, class_kernel};
-use cohort_engine::rma::{Reach, Window};
+use cohort_engine::rma::{ONE_TURN, Reach, Window};
 use core::ffi::c_int;
 use core::ptr::null_mut;
 
-/// Elements of the longest operation of this kind. Longer ones do not gain by it.
-const FEW: u64 = 64;
+/// Bytes of the longest put or get of this kind: the program copies it alone, however long it is.
+pub(super) const ONE_COPY: u64 = i32::MAX as u64;
 
-/// A few elements, and where they go.
-pub(super) struct Few<'a> {
+/// Elements of a predefined type, and where they go.
+pub(super) struct Plain<'a> {
     window: &'a Window,
     reach: Reach,
     dense: Dense,
@@ -28,30 +28,41 @@ fn is_somewhere<A: Abi>(base: Base) -> bool {
     base.addr() != 0 && base.addr() != <A as Constants>::IN_PLACE
 }
 
-impl<'a> Few<'a> {
-    /// `count` elements at a place of a window that the program may access at once.
+impl<'a> Plain<'a> {
+    /// `count` elements, of 1 to `LIMIT` bytes, at a place of a window that the program may access at once.
     #[inline(always)]
-    pub(super) fn at<A: Abi, C: Count>(
+    fn up_to<A: Abi, C: Count, const LIMIT: u64>(
         call: &Call<'a, A>,
         win: A::Win,
         (rank, displacement): (c_int, isize),
         (count, datatype): (C, A::Datatype),
     ) -> Option<Self> {
         let dense = known_dense::<A>(datatype.neutral())?;
+        let count = count.to_i64();
         // Negative ones are very large.
-        let count = count.to_i64().cast_unsigned();
-        if count.wrapping_sub(1) >= FEW {
+        let bytes = count.checked_mul(i64::from(dense.size))?.cast_unsigned();
+        if bytes.wrapping_sub(1) >= LIMIT {
             return None;
         }
         let window = window(call, win)?;
-        let bytes = count * u64::from(dense.size);
         let reach = window.reach(rank.cast_unsigned(), displacement, bytes)?;
         Some(Self { window, reach, dense, count: count as usize })
     }
 
-    /// [`Few::at`] for an operation whose origin has as many elements of the same type.
+    /// The one element of `MPI_Fetch_and_op` and `MPI_Compare_and_swap`.
     #[inline(always)]
-    pub(super) fn from<A: Abi, C: Count>(
+    pub(super) fn one<A: Abi>(
+        call: &Call<'a, A>,
+        win: A::Win,
+        place: (c_int, isize),
+        datatype: A::Datatype,
+    ) -> Option<Self> {
+        Self::up_to::<A, c_int, ONE_TURN>(call, win, place, (1, datatype))
+    }
+
+    /// Elements of up to `LIMIT` bytes ([`Plain::up_to`]) of which the origin has as many, of the same type.
+    #[inline(always)]
+    pub(super) fn from<A: Abi, C: Count, const LIMIT: u64>(
         call: &Call<'a, A>,
         win: A::Win,
         origin: &Buffer<A, C>,
@@ -62,7 +73,7 @@ impl<'a> Few<'a> {
         if !is_same || !is_somewhere::<A>(origin.base) {
             return None;
         }
-        Self::at(call, win, place, (count, datatype))
+        Self::up_to::<A, C, LIMIT>(call, win, place, (count, datatype))
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@
 use super::remote::{Ranks, networks, owner, settings};
 use crate::datatype::op::{PredefinedOp, class_kernel};
 use crate::datatype::{Basic, Buffer, TypeRef, predefined};
-use crate::rma::{Action, Closing, Operation, Part, Plan, Reorder, Window};
+use crate::rma::{Action, Closing, ONE_TURN, Operation, Part, Plan, Reorder, Window};
 use crate::{Owner, Peer, Rank};
 use cohort_base::WorldRank;
 use cohort_base::settings::{Progress, WaitMode};
@@ -111,7 +111,8 @@ impl Player<'_> {
         let _ = done.expect("the epoch gives access");
     }
 
-    /// A short operation by the fast path, if there is nothing in it; says whether it was done.
+    /// An operation by the fast path, if there is nothing in its way; says whether it was done. Some of each length
+    /// take the slow one.
     fn short(
         &self,
         action: Action,
@@ -120,7 +121,8 @@ impl Player<'_> {
         count: usize,
     ) -> bool {
         let bytes = count * 8;
-        if count == 0 || count > 32 {
+        let is_long = matches!(action, Action::Accumulate(_)) && bytes as u64 > ONE_TURN;
+        if count.is_multiple_of(3) || is_long {
             return false;
         }
         let reach = self.window.reach(target as u32, cell as isize, bytes as u64);
