@@ -4,10 +4,9 @@ import dataclasses
 import os
 import typing
 
-from common import cache
-from hosts import INTEL_TCP, MPICH_TCP, OPEN_MPI_CROWDED, OPEN_MPI_TCP
+from common import CPUS, cache
+from hosts import INTEL_TCP, INTEL_YIELDS, MPICH_TCP, OPEN_MPI_CROWDED, OPEN_MPI_FLAT, OPEN_MPI_TCP, OPEN_MPI_YIELDS
 
-CPUS = len(os.sched_getaffinity(0))
 POLICIES = ("none", "steal", "auto")
 ELSEWHERE = ("thread", "steal+helper")  # policies that count between nodes only
 
@@ -73,15 +72,15 @@ def mpich(folder):
 
 def open_mpi(launcher, env=()):
     return Candidate("Open MPI", here(launcher, *OPEN_MPI_CROWDED), env, Setting(""),
-                     (Setting("mpi_yield_when_idle", ("--mca", "mpi_yield_when_idle", "1")),))
+                     (Setting("mpi_yield_when_idle", OPEN_MPI_YIELDS),))
 
 
 def intel(folder):
     env = (("LD_LIBRARY_PATH", f"{folder}/lib"), ("I_MPI_ROOT", str(folder)), ("I_MPI_FABRICS", "shm"),
            ("I_MPI_PIN", "0"))
     return Candidate("Intel MPI", here(f"{folder}/bin/mpiexec"), env, Setting(""),
-                     (Setting("I_MPI_THREAD_YIELD=2", (), (("I_MPI_THREAD_YIELD", "2"),)),
-                      Setting("I_MPI_THREAD_YIELD=3", (), (("I_MPI_THREAD_YIELD", "3"), ("I_MPI_THREAD_SLEEP", "10")))))
+                     tuple(Setting(f"I_MPI_THREAD_YIELD={env['I_MPI_THREAD_YIELD']}", (), tuple(env.items()))
+                           for env in INTEL_YIELDS))
 
 
 def everyone(built):
@@ -110,8 +109,8 @@ def between(hosts, built):
               MPICH_TCP, "MPIR_CVAR_ASYNC_PROGRESS"),
         dataclasses.replace(
             open_mpi(openmpi / "bin/mpiexec"),
-            start=lambda ranks: [*hosts.open_mpi(openmpi / "bin/mpiexec", each(ranks)), *OPEN_MPI_CROWDED,
-                                 *OPEN_MPI_TCP, "-n", ranks]),
+            start=lambda ranks: [*hosts.open_mpi(openmpi / "bin/mpiexec", each(ranks)), *OPEN_MPI_FLAT,
+                                 *OPEN_MPI_CROWDED, *OPEN_MPI_TCP, "-n", ranks]),
         other(intel(impi), lambda ranks: [*hosts.hydra(impi / "bin/mpiexec.hydra", each(ranks)), "-n", ranks],
               INTEL_TCP, "I_MPI_ASYNC_PROGRESS"),
     ]

@@ -27,12 +27,15 @@ static double seconds(void)
     return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, ALLTOALLV, SCAN, EXSCAN, OPERATIONS };
-static const char *names[] = {"barrier",   "bcast",    "reduce",    "allreduce", "gather", "scatter",
-                              "allgather", "alltoall", "alltoallv", "scan",      "exscan"};
+enum {
+    BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, ALLTOALLV, REDUCE_SCATTER, SCAN, EXSCAN,
+    OPERATIONS
+};
+static const char *names[] = {"barrier",   "bcast",    "reduce",    "allreduce",      "gather", "scatter",
+                              "allgather", "alltoall", "alltoallv", "reduce_scatter", "scan",   "exscan"};
 static int *counts, *places; // of an alltoallv
 
-static int has_blocks(int operation) { return operation >= GATHER && operation <= ALLTOALLV; }
+static int has_blocks(int operation) { return operation >= GATHER && operation <= REDUCE_SCATTER; }
 
 static void set_blocks(int count)
 {
@@ -58,6 +61,7 @@ static void run(int operation, size_t bytes, MPI_Comm comm)
         set_blocks(count);
         MPI_Alltoallv(from, counts, places, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, comm);
         break;
+    case REDUCE_SCATTER: MPI_Reduce_scatter_block(from, to, count, MPI_DOUBLE, MPI_SUM, comm); break;
     case SCAN: MPI_Scan(from, to, count, MPI_DOUBLE, MPI_SUM, comm); break;
     case EXSCAN: MPI_Exscan(from, to, count, MPI_DOUBLE, MPI_SUM, comm); break;
     }
@@ -86,6 +90,9 @@ static MPI_Request start(int operation, size_t bytes, MPI_Comm comm)
         break;
     case GATHER: MPI_Igather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, comm, &request); break;
     case SCATTER: MPI_Iscatter(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, comm, &request); break;
+    case REDUCE_SCATTER:
+        MPI_Ireduce_scatter_block(from, to, count, MPI_DOUBLE, MPI_SUM, comm, &request);
+        break;
     case SCAN: MPI_Iscan(from, to, count, MPI_DOUBLE, MPI_SUM, comm, &request); break;
     case EXSCAN: MPI_Iexscan(from, to, count, MPI_DOUBLE, MPI_SUM, comm, &request); break;
     }

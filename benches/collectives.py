@@ -13,6 +13,7 @@ operation of one rank of each node is to be hidden, while both sleep and the oth
 import argparse
 import collections
 import functools
+import itertools
 import pathlib
 import statistics
 import tempfile
@@ -20,23 +21,26 @@ import tempfile
 from common import HERE, run, table
 from distance import Distance
 from hosts import Hosts
-from network import on_two_nodes
-from peers import Peer, cell, lines, peers
+from network import on_nodes
+from peers import cell, lines, peers
 
 RANKS = (2, 8, 16)
 OVERLAPS = ((3, "sleep", "1"), (2, "work", "1"), (2, "work", "2"))
-TWO_NODES = "2 x 2"
+OPERATIONS = ("barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv",
+              "reduce_scatter", "scan", "exscan")
+AHEAD = 0.7
+NODES_LIMIT = 15  # seconds for an operation between nodes in all sizes
 OVERLAP_OF_NODES = ("sleep", "1", "nodes")
 
 
-def sample(peer, ranks, mode, samples, given_up, distance=None):
-    """Runs a mode in each setting of a peer; keeps what it prints, by distance between the CPUs (None without
-    `distance`), MPI, name and setting."""
+def sample(peer, ranks, mode, samples, given_up, distance=None, limit=40):
+    """Runs a mode in each setting of a peer, for at most `limit` seconds; keeps what it prints, by distance between the
+    CPUs (None without `distance`), MPI, name and setting."""
     for number, (options, env) in enumerate(peer.settings):
         if (number, ranks, *mode) in given_up:
             continue
         command = [*peer.launcher, *options, "-n", ranks, peer.program, *mode]
-        start = functools.partial(run, command, {**peer.env, **env}, 120 if "nodes" in mode else 40)
+        start = functools.partial(run, command, {**peer.env, **env}, limit)
         output, place = distance.during(start) if distance else (start(), None)
         if output is None:
             given_up.add((number, ranks, *mode))
@@ -110,35 +114,56 @@ def overlap_table(everyone, samples, overlaps, at=""):
             print(f"\nTo hand something to another CPU and to learn of its end takes {least:.3f} us, with the clocks.")
 
 
-def sample_nodes(everyone, rounds, mode):
-    """What everyone prints in a mode on two nodes, by name of the MPI."""
+def sample_nodes(everyone, rounds, modes, at, limit):
+    """What everyone prints in some modes on nodes, by name of the MPI, and who did not end in which one."""
     samples = {peer.name: {} for _, peer in everyone}
     given_up = {peer.name: set() for _, peer in everyone}
     for _ in range(rounds):
-        for ranks, peer in everyone:
+        for mode, (ranks, peer) in itertools.product(modes, everyone):
             mine = {None: {peer.name: {}}}
-            sample(peer, ranks, mode, mine, given_up[peer.name])
+            sample(peer, ranks, mode, mine, given_up[peer.name], limit=limit)
             for (_, *key), values in mine[None][peer.name].items():
-                kept = samples[peer.name].setdefault((TWO_NODES, *key), {})
+                kept = samples[peer.name].setdefault((at, *key), {})
                 for number, found in values.items():
                     kept.setdefault(number, []).extend(found)
-    return samples
+    return samples, given_up
 
 
-def between_nodes(built, folder, rounds, kind):
-    """The first table and the hidden shares, on two nodes of two ranks."""
-    with Hosts() as hosts:
-        everyone = on_two_nodes(built, folder, hosts, HERE / "collectives.c", 2)
-        peers_only = [peer for _, peer in everyone]
-        kind = ("nodes", *kind[1:])
-        samples = sample_nodes(everyone, rounds, kind)
-        blocking_table(peers_only, samples, (TWO_NODES, *kind))
-        # All launchers deal ranks out in turn then.
-        ranks, ours = everyone[0]
-        in_turn = Peer(ours.name, ours.program, ours.launcher, [(["--map-by", "node"], {})])
-        everyone[0] = (ranks, in_turn)
-        samples = sample_nodes(everyone, rounds, ("overlap", *OVERLAP_OF_NODES))
-        overlap_table(peers_only, samples, [(TWO_NODES, *OVERLAP_OF_NODES)])
+def between_nodes(built, folder, asked):
+    """The first table on nodes that have some ranks each; of two nodes of two ranks also the hidden shares."""
+    nodes, each = asked.nodes, asked.per_node
+    at = f"{nodes} x {each}"
+    with Hosts(nodes, asked.link.split()) as hosts:
+        everyone = on_nodes(built, folder, hosts, HERE / "collectives.c", each)
+        # An MPI that does not get through one operation is measured with the others.
+        modes = [("nodes", name) for name in ([asked.operation] if asked.operation else OPERATIONS)]
+        samples, given_up = sample_nodes(everyone, asked.rounds, modes, at, NODES_LIMIT)
+        nodes_table(everyone, samples, given_up, at)
+        if (nodes, each) == (2, 2) and not asked.operation:
+            in_turn = on_nodes(built, folder, hosts, HERE / "collectives.c", each, in_turn=True)
+            samples, _ = sample_nodes(in_turn, asked.rounds, [("overlap", *OVERLAP_OF_NODES)], at, 120)
+            overlap_table([peer for _, peer in in_turn], samples, [(at, *OVERLAP_OF_NODES)])
+
+
+def nodes_table(everyone, samples, given_up, at):
+    """Times beside each other, and the rows in which we are not far ahead."""
+    (_, ours), others = everyone[0], everyone[1:]
+    rows, behind = [], {}
+    for key in {key: None for _, peer in everyone for key in samples[peer.name]}:
+        mine, cells = best(samples[ours.name], key), []
+        for ranks, peer in others:
+            theirs = best(samples[peer.name], key)
+            has_ended = theirs or any((number, ranks, *key[1:-1]) not in given_up[peer.name]
+                                      for number in range(len(peer.settings)))
+            cells.append(cell(theirs, mine) if has_ended else "no end")
+        found = [value for _, peer in others if (value := best(samples[peer.name], key))]
+        if mine and found and mine > AHEAD * min(found):
+            behind[key[-1]] = mine / min(found)
+        rows.append([key[-1], f"{mine:.3g}" if mine else "no end", *cells])
+    print(f"\n{at} ranks (nodes x ranks of each), microseconds; in brackets ours over theirs.\n")
+    table([at, ours.name, *(peer.name for _, peer in others)], rows)
+    slow = ", ".join(f"{name} {ratio:.2f}" for name, ratio in sorted(behind.items(), key=lambda it: -it[1]))
+    print(f"\nOver {AHEAD} of the best other in {len(behind)} of {len(rows)} rows{': ' if slow else ''}{slow}.")
 
 
 def print_tables(everyone, samples, only, ranks, kind, at):
@@ -158,6 +183,9 @@ def main():
     parser.add_argument("--only", choices=["table", "small", "overlap", "nodes"])
     parser.add_argument("--ranks", type=int, nargs="+", default=RANKS, help="of the first table")
     parser.add_argument("--operation", help="the only row of the first table: bcast, ...")
+    parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--per-node", type=int, default=2, help="ranks of each node")
+    parser.add_argument("--link", default="", help="words of tc for what each node sends: netem delay 20us rate 10gbit")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         everyone, distance = peers(options.built, folder, HERE / "collectives.c"), Distance(folder)
@@ -177,7 +205,7 @@ def main():
             at = f" while a raw cache line takes {distance.line(place):.3f} us"
             print_tables(everyone, samples[place], options.only, options.ranks, kind, at)
         if options.only in (None, "nodes"):
-            between_nodes(options.built, folder, options.rounds, kind)
+            between_nodes(options.built, folder, options)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+CPUS = len(os.sched_getaffinity(0))
 
 
 def cache():

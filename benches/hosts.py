@@ -7,13 +7,21 @@ import sys
 import tempfile
 import time
 
-# What each MPI is told so that nodes talk over TCP: they all lie on one machine, so it would take shared memory.
+# What each MPI is told so that nodes talk over TCP; and where ranks of a node share memory.
 OPEN_MPI_TCP = ("--mca", "pml", "ob1", "--mca", "btl", "tcp,self")
+OPEN_MPI_TCP_SHARED = (*OPEN_MPI_TCP[:-1], "tcp,self,sm")
 MPICH_TCP = {"UCX_TLS": "tcp,self"}
 INTEL_TCP = {"FI_PROVIDER": "tcp", "I_MPI_FABRICS": "ofi", "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_PIN": "0"}
+INTEL_TCP_SHARED = {"FI_PROVIDER": "tcp", "I_MPI_FABRICS": "shm:ofi", "I_MPI_PIN": "0"}
 
 # What Open MPI is told on any machine: ranks may outnumber CPUs.
 OPEN_MPI_CROWDED = ("--oversubscribe", "--bind-to", "none", *(("--allow-run-as-root",) if os.getuid() == 0 else ()))
+
+# Settings in which ranks that wait leave the CPU to others.
+OPEN_MPI_YIELDS = ("--mca", "mpi_yield_when_idle", "1")
+MPICH_YIELDS = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+OPEN_MPI_FLAT = ("--mca", "coll", "^han,sm,smdirect,xhc")  # without collectives in shared memory
+INTEL_YIELDS = ({"I_MPI_THREAD_YIELD": "2"}, {"I_MPI_THREAD_YIELD": "3", "I_MPI_THREAD_SLEEP": "10"})
 
 
 class Hosts:
@@ -30,11 +38,14 @@ class Hosts:
         self.interface = "eth0" if self.apart else "lo"
         self._folder = tempfile.TemporaryDirectory()
         self.launcher = pathlib.Path(self._folder.name) / "launcher"
-        # What launchers take for ssh: skips options, takes the host, enters its namespace.
-        enter = f'nsenter --net=/run/netns/{self.names[0][:-1]}$((${{host##*.}} - 1)) ' if self.apart else ""
+        # What launchers take for ssh: skips options, takes the host, enters its namespace. Each has a name of its own:
+        # Open MPI takes hosts of one name for one.
+        number = "$((${host##*.} - 1))"
+        enter = f"nsenter --net=/run/netns/{self.names[0][:-1]}{number} " if self.apart else ""
+        named = f'unshare --uts sh -c "hostname node{number}; $*"' if self.apart else 'sh -c "$*"'
         self.launcher.write_text(
             "#!/bin/sh\nwhile case $1 in -*) true ;; *) false ;; esac; do shift; done\nhost=$1\nshift\n"
-            f'exec {enter}sh -c "$*"\n')
+            f"exec {enter}{named}\n")
         self.launcher.chmod(0o755)
         self._slow_down(link)
 
@@ -95,12 +106,11 @@ class Hosts:
                 "-launcher-exec", self.launcher, "-hosts", ",".join(self.addresses), "-ppn", each]
 
     def open_mpi(self, mpiexec, each=1):
-        """Open MPI's command for `each` processes on each host. All hosts have one name, and its collectives through
-        shared memory go by names: they would wait for ever."""
+        """Open MPI's command for `each` processes on each host."""
         hosts = ",".join(f"{address}:{each}" for address in self.addresses)
         return [*self.first(), mpiexec, "--prtemca", "plm_ssh_agent", self.launcher,
                 "--prtemca", "prte_if_include", self.interface, "--host", hosts,
-                "--mca", "btl_tcp_if_include", self.interface, "--mca", "coll", "^han,sm,smdirect,xhc"]
+                "--mca", "btl_tcp_if_include", self.interface]
 
     def __enter__(self):
         return self

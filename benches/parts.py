@@ -5,6 +5,10 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/results"
+AMONG_NODES = ("collectives.py", "--only", "nodes", "--nodes", "4")
+LINK = "tbf rate 10gbit burst 128kb latency 20ms"
+CROWDED = ("All nodes share the CPUs, so most of a time is ranks that wait for a CPU. Each MPI runs in settings in "
+           "which ranks that wait yield; \"no end\": an operation did not end within 15 s in any of them.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +63,15 @@ PARTS = {
     "network": Part(
         "Messages between nodes", ("network.py",), "dots", "microseconds; the rate: millions per second",
         heading="Between nodes", page="nodes.md"),
+    "nodes4": Part(
+        "Collectives among four nodes of two ranks", (*AMONG_NODES, "--per-node", "2"), "dots", "microseconds",
+        page="nodes.md", about=CROWDED),
+    "nodes4-link": Part(
+        "Collectives among four nodes with links of 10 Gb/s",
+        (*AMONG_NODES, "--per-node", "2", "--link", LINK), "dots", "microseconds", page="nodes.md", about=CROWDED),
+    "nodes4-single": Part(
+        "Collectives among four nodes of one rank", (*AMONG_NODES, "--per-node", "1"), "dots", "microseconds",
+        page="nodes.md", about=CROWDED),
     "cold": Part("What is called rarely", ("cold.py",), "dots", "microseconds", heading="What is called rarely",
         page="start.md"),
     "epochs": Part(
