@@ -136,6 +136,13 @@ impl<'rank> Backoff<'rank> {
         self.threads.is_some_and(Threads::share_a_wait)
     }
 
+    /// Whether this turn looks at the clock: each one where ranks that outnumber CPUs look at a network, which takes
+    /// longer than the clock.
+    #[inline]
+    fn is_time_to_look(&self) -> bool {
+        self.may_yield && !self.is_scarce || self.turns.is_multiple_of(TURNS_PER_LOOK)
+    }
+
     /// Nothing moved in one more turn: is it time to park?
     #[inline]
     pub fn is_over(&mut self) -> bool {
@@ -150,7 +157,7 @@ impl<'rank> Backoff<'rank> {
             Some(limit) if self.is_shared() => limit.min(crowded_ticks()),
             Some(limit) => limit,
         };
-        limit == 0 || self.turns.is_multiple_of(TURNS_PER_LOOK) && ticks().wrapping_sub(self.since) >= limit
+        limit == 0 || self.is_time_to_look() && ticks().wrapping_sub(self.since) >= limit
     }
 }
 
@@ -175,6 +182,25 @@ mod tests {
         backoff.limit = None;
         backoff.yields = 0;
         assert!(!backoff.is_generous(), "who spins keeps the CPU");
+    }
+
+    /// One that has waited for longer than its limit, and is not at a turn that looks at the clock anyway.
+    fn late(is_scarce: bool) -> Backoff<'static> {
+        Backoff {
+            limit: Some(1),
+            threads: None,
+            since: ticks().wrapping_sub(ticks_of_us(GENEROUS_US)),
+            turns: TURNS_PER_LOOK,
+            yields: 0,
+            may_yield: true,
+            is_scarce,
+        }
+    }
+
+    #[test]
+    fn where_ranks_outnumber_cpus_each_turn_at_a_network_looks_at_the_clock() {
+        assert!(late(false).is_over());
+        assert!(!late(true).is_over(), "without a network turns are shorter than a look at the clock");
     }
 
     #[test]

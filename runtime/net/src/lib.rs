@@ -202,6 +202,16 @@ pub struct NetTurn {
     pub bytes: u64,
 }
 
+/// How often a rank that waits looks at the network in a turn. Where ranks outnumber CPUs, who is to send may wait for
+/// its CPU.
+const fn looks_of_waiter(ranks: u32, is_crowded: bool) -> u32 {
+    match ranks {
+        _ if is_crowded => 1,
+        1 => LOOKS_ALONE,
+        _ => LOOKS_AMONG_OTHERS,
+    }
+}
+
 /// The network's part of an owner's turn; a rank that waits looks longer for what it expects.
 #[inline]
 fn turn_of_owner(claim: &mut Claim<'_>, net: &Net, waits: bool) -> NetTurn {
@@ -210,11 +220,8 @@ fn turn_of_owner(claim: &mut Claim<'_>, net: &Net, waits: bool) -> NetTurn {
     if !claim.of::<Network>().is_due(expects) {
         return NetTurn::default();
     }
-    let looks = match claim.rank().node().size() {
-        _ if !(waits && expects) => 1,
-        1 => LOOKS_ALONE,
-        _ => LOOKS_AMONG_OTHERS,
-    };
+    let node = claim.rank().node();
+    let looks = if waits && expects { looks_of_waiter(node.size(), node.is_crowded()) } else { 1 };
     let turn = turn_with(claim, net, id, looks);
     if waits && turn.posted && !claim.rank().capabilities().steals() {
         watch::tell_others(claim.rank());
@@ -523,5 +530,16 @@ unsafe impl Subsystem for Network {
 
     fn hand_over(node: &'static Node) {
         watch::hand_over(node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_without_a_cpu_of_its_own_looks_once() {
+        assert!((1..9).all(|ranks| looks_of_waiter(ranks, true) == 1));
+        assert!((1..9).all(|ranks| looks_of_waiter(ranks, false) > 1));
     }
 }
