@@ -221,7 +221,8 @@ impl Posts<'_> {
             (true, Scan::Exclusive) => self.exscan_here(schedule, folder, own)?,
         };
         let before = schedule.room(folder, own.count())?;
-        scan_before(schedule, group, folder, own.op, [total, before])?;
+        let may_change = do_agree && kind == Scan::Exclusive;
+        scan_before(schedule, group, folder, own.op, ([total, before], may_change))?;
         if group.me == 0 || !do_agree {
             return Ok(());
         }

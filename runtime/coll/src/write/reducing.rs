@@ -119,13 +119,14 @@ impl<'g, 'a> Operands<'g, 'a> {
         Ok(sum)
     }
 
-    /// [`Operands::fold_at_first`] along a binomial tree of neighbours.
+    /// [`Operands::fold_at_first`] along a binomial tree of neighbours. Who receives nothing sends its operand from
+    /// where it lies.
     fn fold_binomial(self, schedule: &mut ScheduleBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
         let Self { group, folder, operand } = self;
         let (Subgroup { me, size, .. }, count) = (group, operand.count());
-        let mut sum = schedule.room(folder, count)?;
-        schedule.copy(operand, sum);
-        let mut other = None;
+        let mut sum = operand;
+        // Memory of the schedule that nothing lies in any more.
+        let (mut free, mut has_folded) = (None, false);
         let mut distance = 1;
         while distance < size {
             if me & distance != 0 {
@@ -134,17 +135,22 @@ impl<'g, 'a> Operands<'g, 'a> {
                 break;
             }
             if me + distance < size {
-                let theirs = match other {
+                let theirs = match free.take() {
                     Some(room) => room,
                     None => schedule.room(folder, count)?,
                 };
                 schedule.receive_operand(group.at(me + distance), theirs);
                 schedule.wait();
                 schedule.fold(sum, theirs);
-                other = Some(sum);
+                free = has_folded.then_some(sum);
+                has_folded = true;
                 sum = theirs;
             }
             distance *= 2;
+        }
+        if size == 1 {
+            sum = schedule.room(folder, count)?;
+            schedule.copy(operand, sum);
         }
         Ok(sum)
     }
@@ -422,7 +428,7 @@ pub(crate) fn scan<'a>(
         true => scan_linear(schedule, folder, call, kind),
         false => {
             let everyone = schedule.everyone();
-            scan_by_doubling(schedule, everyone, folder, call, kind)
+            scan_by_doubling(schedule, everyone, folder, (call, false), kind)
         }
     }
 }
@@ -455,7 +461,7 @@ fn scan_linear<'a>(
 }
 
 /// [`scan`] among a group in few steps: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k*
-/// members before its own.
+/// members before its own. The caller's operand may be changed if the call says so.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
@@ -463,41 +469,61 @@ fn scan_by_doubling<'a>(
     schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     folder: &Folder<'a>,
-    call: &Reduction<'a>,
+    (call, may_change): (&Reduction<'a>, bool),
     kind: Scan,
 ) -> Result<(), EngineError> {
     let Subgroup { me, size, .. } = group;
     let count = call.count();
-    // The fold of the operands from some member up to this one, and what comes before it.
-    let so_far = schedule.room(folder, count)?;
-    let before = schedule.room(folder, count)?;
-    if me + 1 < size {
+    // In place the result would change an operand that is still to be sent.
+    let is_in_place = call.input.is_none();
+    // The fold of the operands from some member up to this one: its operand, until others are folded into a copy of it.
+    let mut so_far = call.operand();
+    let mut is_copy = may_change;
+    if is_in_place && me + 1 < size {
+        is_copy = true;
+        so_far = schedule.room(folder, count)?;
         schedule.copy(call.operand(), so_far);
     }
     if kind == Scan::Inclusive {
         schedule.copy(call.operand(), call.result);
     }
     let mut has_output = kind == Scan::Inclusive;
+    // Room for what comes before.
+    let mut room = None;
     let mut distance = 1;
     while distance < size {
         if me + distance < size {
             schedule.send(group.at(me + distance), so_far);
         }
-        if me >= distance {
+        let before = match has_output || is_in_place {
+            _ if me < distance => None,
+            true if room.is_none() => {
+                room = Some(schedule.room(folder, count)?);
+                room
+            }
+            true => room,
+            false => Some(call.result),
+        };
+        if let Some(before) = before {
             schedule.receive_operand(group.at(me - distance), before);
         }
         schedule.wait();
-        if me >= distance {
+        if let Some(before) = before {
             // For those that it still sends to.
             if me + 2 * distance < size {
+                if !is_copy {
+                    so_far = schedule.room(folder, count)?;
+                    schedule.copy(call.operand(), so_far);
+                    is_copy = true;
+                }
                 schedule.fold(before, so_far);
             }
-            if has_output {
-                schedule.fold(before, call.result);
-            } else {
-                schedule.copy(before, call.result);
-                has_output = true;
+            match has_output {
+                true => schedule.fold(before, call.result),
+                false if is_in_place => schedule.copy(before, call.result),
+                false => {}
             }
+            has_output = true;
         }
         distance *= 2;
     }
@@ -505,7 +531,8 @@ fn scan_by_doubling<'a>(
 }
 
 /// Steps of the members that send and receive for their nodes in a scan: what nodes fold to is in the first buffer,
-/// and what those before the caller's do comes to the other one; at the first node nothing does.
+/// and what those before the caller's do comes to the other one; at the first node nothing does. The first one may be
+/// changed if nobody else needs it.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
@@ -514,8 +541,11 @@ pub(crate) fn scan_before<'a>(
     group: Subgroup<'_>,
     folder: &Folder<'a>,
     op: Op<'a>,
-    [total, before]: [Buffer<'a>; 2],
+    ([total, before], may_change): ([Buffer<'a>; 2], bool),
 ) -> Result<(), EngineError> {
     let totals = Reduction { input: Some(total.base().cast_const()), result: before, op };
-    scan_by_doubling(schedule, group, folder, &totals, Scan::Exclusive)
+    scan_by_doubling(schedule, group, folder, (&totals, may_change), Scan::Exclusive)
 }
+
+#[cfg(test)]
+mod tests;

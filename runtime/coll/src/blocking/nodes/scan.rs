@@ -7,9 +7,10 @@
 use super::goes_on;
 use crate::args::{Call, Reduction, Scan};
 use crate::blocking::local;
+use crate::blocking::round::{Finish, Posted, Round};
 use crate::blocking::schedule::{builder, run};
 use crate::data::copy_whole;
-use crate::fold::{Folder, Runner};
+use crate::fold::{Folder, Runner, layout_of};
 use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::{Scratch, reserve};
 use crate::write::{Subgroup, scan_before};
@@ -29,10 +30,12 @@ pub(super) fn scan(
 ) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
     let is_last = here.me() + 1 == here.size();
-    // What the members of the node fold to, at its last one, and what those before the node do.
-    let (total, before) = (Scratch::new(folder, call.count())?, Scratch::new(folder, call.count())?);
+    // At the node's last member: what its members fold to, unless that is its result, and what comes before the node.
+    let room = |is_needed| if is_needed { call.count() } else { 0 };
+    let rooms = [room(is_last && kind == Scan::Exclusive), room(is_last)];
+    let scratch = [Scratch::new(folder, rooms[0])?, Scratch::new(folder, rooms[1])?];
     // SAFETY: there is room for so many elements, to the end of this call.
-    let [total, before] = [&total, &before].map(|it| unsafe { folder.buffer(it.base, call.count()) });
+    let [total, before] = [0, 1].map(|it| unsafe { folder.buffer(scratch[it].base, rooms[it]) });
     if is_last && kind == Scan::Exclusive {
         copy_whole(total, call.operand())?;
     }
@@ -47,7 +50,7 @@ pub(super) fn scan(
     if hierarchy.this_node() == 0 {
         return outcome;
     }
-    outcome.and(put_before(&here, (call, folder), kind, before))
+    outcome.and(put_before(&here, (call, folder), kind, is_last.then_some(before)))
 }
 
 /// At the last member of a node: what it folds to, and what the nodes before it do.
@@ -68,23 +71,49 @@ fn among_nodes<'a>(
     let mut last: Vec<usize> = reserve(hierarchy.nodes())?;
     last.extend((0..hierarchy.nodes()).filter_map(|node| hierarchy.members(node).last().map(|&it| it as usize)));
     let mut schedule = builder(group, Some(*folder));
-    scan_before(&mut schedule, Subgroup::of(&last, hierarchy.this_node()), folder, call.op, [total, before])?;
+    let among = Subgroup::of(&last, hierarchy.this_node());
+    scan_before(&mut schedule, among, folder, call.op, ([total, before], kind == Scan::Exclusive))?;
     run(group.owner, schedule)
 }
 
-/// Folds what comes before the node, which its last member has, into a member's prefix.
+/// Folds what comes before the node, which its last member has, into a member's prefix: straight from there if it is
+/// long.
 fn put_before(
     here: &LocalGroup<'_>,
     (call, folder): (&Reduction<'_>, &Folder<'_>),
     kind: Scan,
-    before: Buffer<'_>,
+    before: Option<Buffer<'_>>,
 ) -> Result<(), EngineError> {
-    let told = local::run_any(here, &Call::Bcast { buffer: before, root: here.size() as u32 - 1 });
-    match kind {
-        Scan::Exclusive if here.me() == 0 => told.and(copy_whole(call.result, before)),
+    let put = |before: Buffer<'_>| match kind {
+        Scan::Exclusive if here.me() == 0 => copy_whole(call.result, before),
         _ => {
             folder.combine_buffers(before, call.result, Runner::Owner);
-            told
+            Ok(())
         }
+    };
+    let round = Round::begin(here);
+    if let Some(before) = before {
+        let exposed = round.post_copied(&before);
+        round.announce();
+        let outcome = put(before);
+        round.finish(Finish::after(exposed, Finish::Everyone));
+        return outcome;
     }
+    let last = here.size() - 1;
+    round.await_member(last);
+    let outcome = match round.posted::<Buffer<'_>>(last) {
+        // Members that disagree about lengths or layouts have failed before, and go on.
+        Posted::Address(theirs)
+            if theirs.count() == call.count() && layout_of(theirs.datatype()) == folder.layout() =>
+        {
+            put(*theirs)
+        }
+        _ => Scratch::new(folder, call.count()).and_then(|scratch| {
+            // SAFETY: there is room for so many elements, as long as they are used.
+            let own = unsafe { folder.buffer(scratch.base, call.count()) };
+            round.receive_buffer(last, own).and_then(|()| put(own))
+        }),
+    };
+    round.finish(Finish::Nobody);
+    outcome
 }
