@@ -50,6 +50,8 @@ pub struct View {
     /// Where the data of one copy ends that reaches furthest, from the copy's place.
     end: i64,
     is_ordered: bool,
+    /// Where the first byte of the data lies in the file, if there are no gaps behind it.
+    start: Option<u64>,
 }
 
 impl View {
@@ -57,7 +59,7 @@ impl View {
     #[must_use]
     pub fn bytes() -> Self {
         let byte = || types::MPI_BYTE.to_ref();
-        Self { displacement: 0, etype: byte(), filetype: byte(), end: 1, is_ordered: true }
+        Self { displacement: 0, etype: byte(), filetype: byte(), end: 1, is_ordered: true, start: Some(0) }
     }
 
     /// Copies of `filetype` from `displacement` on; `writing` says whether the file is open for writing.
@@ -91,7 +93,13 @@ impl View {
             return Err(ViewError::Overflow);
         }
         let is_ordered = order.is_disjoint && extent >= order.end - filetype.true_lb();
-        Ok(Self { displacement, etype, filetype, end: order.end, is_ordered })
+        let start = match filetype.endless() {
+            Some((block, stride)) if block > 0 && stride == block as i64 => {
+                displacement.checked_add_signed(filetype.runs_at(0).disp)
+            }
+            _ => None,
+        };
+        Ok(Self { displacement, etype, filetype, end: order.end, is_ordered, start })
     }
 
     /// Where the view begins in the file, in bytes.
@@ -127,10 +135,17 @@ impl View {
     /// Bytes of a typical piece: `u64::MAX` if the view has no gaps.
     #[must_use]
     pub fn typical_piece(&self) -> u64 {
-        match self.filetype.endless() {
-            Some((block, stride)) if stride == block as i64 => u64::MAX,
-            _ => self.filetype.typical_run(),
-        }
+        if self.start.is_some() { u64::MAX } else { self.filetype.typical_run() }
+    }
+
+    /// The piece of the file that bytes `[position, position + length)` of the view's data are. `None` if the view has
+    /// gaps, or not all of them are below 2^63.
+    #[inline]
+    #[must_use]
+    pub fn piece(&self, position: u64, length: u64) -> Option<Piece> {
+        let piece = Piece { offset: self.start?.checked_add(position)?, length };
+        let end = piece.offset.checked_add(length)?;
+        i64::try_from(end).is_ok().then_some(piece)
     }
 
     /// Where the byte at `position` of the view's data lies in the file, or would lie: the view may end there.
@@ -207,6 +222,10 @@ impl View {
     /// The runs of the data from `position` on, in offsets of the file, which may reach behind what is asked for.
     fn runs_at(&self, position: u64) -> Runs {
         let (size, extent) = (self.filetype.size() as u64, self.filetype.extent());
+        if let Some(start) = self.start {
+            let disp = (start as i64).wrapping_add(position as i64);
+            return Runs { disp, bytes: u64::MAX, more: 0, next: 0, stride: 0, block: 0 };
+        }
         let Some((block, stride)) = self.filetype.endless() else {
             let copy = extent.wrapping_mul((position / size) as i64);
             let place = copy.wrapping_add(self.displacement as i64);
@@ -214,10 +233,6 @@ impl View {
             return Runs { disp: runs.disp.wrapping_add(place), next: runs.next.wrapping_add(place), ..runs };
         };
         let first = self.filetype.runs_at(0).disp.wrapping_add(self.displacement as i64);
-        if stride == block as i64 {
-            let disp = first.wrapping_add(position as i64);
-            return Runs { disp, bytes: u64::MAX, more: 0, next: 0, stride: 0, block: 0 };
-        }
         let (index, head) = (position / block, position % block);
         let place = first.wrapping_add(stride.wrapping_mul(index as i64));
         Runs {

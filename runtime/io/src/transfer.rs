@@ -42,15 +42,19 @@ pub struct Done {
 #[must_use]
 pub fn through(medium: &impl Medium, way: Way, view: &View, position: u64, buffer: Buffer<'_>) -> Done {
     let total = buffer.bytes();
+    let mut bounce = Bounce::default();
+    let mut mover = Mover { medium, way, buffer, bounce: &mut bounce };
+    if let Some(piece) = view.piece(position, total) {
+        let Moved { bytes, error } = mover.piece(0, piece);
+        return Done { bytes, error };
+    }
     let pieces = match view.pieces(position, total) {
         Ok(pieces) => pieces,
         Err(Overflow) => return beyond(view, position),
     };
-    let mut bounce = Bounce::default();
-    let mut mover = Mover { medium, way, buffer, bounce: &mut bounce };
     let short = if way == Way::Read { STRAIGHT } else { HOLE };
     if view.typical_piece() < short && view.is_ordered() {
-        by_windows(&mut mover, pieces)
+        by_windows(&mut mover, 0, pieces)
     } else {
         by_pieces(&mut mover, 0, pieces)
     }
@@ -75,9 +79,9 @@ fn by_pieces<M: Medium>(mover: &mut Mover<'_, '_, M>, mut done: u64, pieces: imp
     Done { bytes: done, error: None }
 }
 
-/// Moves short pieces in ascending order: as many as lie close together at a time.
-fn by_windows<M: Medium>(mover: &mut Mover<'_, '_, M>, mut pieces: Pieces<'_>) -> Done {
-    let mut done = 0;
+/// Moves short pieces in ascending order, as many as lie close together at a time. The first belongs to byte `done` of
+/// the buffer's data.
+pub(crate) fn by_windows<M: Medium>(mover: &mut Mover<'_, '_, M>, mut done: u64, mut pieces: Pieces<'_>) -> Done {
     let mut next = pieces.next();
     while let Some(first) = next {
         let mut window = Window { span: first, pieces: 1 };

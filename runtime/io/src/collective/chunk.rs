@@ -4,8 +4,8 @@ use super::Found;
 use super::cover::Cover;
 use super::post::{Next, Plan, Post};
 use crate::layout::{Piece, Pieces};
-use crate::medium::{Failure, Medium, Moved, Run, Way, carry};
-use crate::transfer::{Bounce, FEW, HOLE, Mover};
+use crate::medium::{Failure, Mapping, Medium, Moved, Run, Way, carry};
+use crate::transfer::{Bounce, FEW, HOLE, Mover, by_windows};
 use cohort_core::guard::guarded;
 use cohort_datatype::{pack, unpack};
 use core::cell::Cell;
@@ -67,6 +67,9 @@ impl<'a, M: Medium> Worker<'a, M> {
 
     /// Gathers the data, and writes each run of it.
     fn write(&mut self, low: u64, high: u64) -> Found {
+        if let Some(found) = self.write_of_one(low, high) {
+            return found;
+        }
         let (_, end) = self.extent(low, high);
         let memory = match self.cover.clear(end - low).and_then(|()| self.bounce.room(end - low, low)) {
             Ok(memory) => memory,
@@ -90,6 +93,26 @@ impl<'a, M: Medium> Worker<'a, M> {
             }
         }
         Found::NOTHING
+    }
+
+    /// Writes the data of a chunk that only one member has, if it is short pieces: nothing is to be put together.
+    fn write_of_one(&mut self, low: u64, high: u64) -> Option<Found> {
+        let mut members = self.members(low, high);
+        let (Some((post, positions)), None) = (members.next(), members.next()) else {
+            return None;
+        };
+        if post.view.typical_piece() >= HOLE {
+            return None;
+        }
+        let medium = &Anybodys { medium: self.medium, is_protected: Cell::new(false) };
+        let mut mover = Mover { medium, way: Way::Write, buffer: post.buffer, bounce: &mut self.bounce };
+        let written = by_windows(&mut mover, positions.start - post.position, pieces(post, &positions));
+        Some(match written.error {
+            _ if medium.is_protected.get() => protected(low),
+            None => Found::NOTHING,
+            Some(Failure { errno: Errno::FAULT, .. }) => protected(low),
+            Some(Failure { errno, offset }) => failed(errno, offset),
+        })
     }
 
     /// Writes a run of a chunk's bytes.
@@ -181,6 +204,10 @@ struct Anybodys<'a, M> {
 impl<M: Medium> Medium for Anybodys<'_, M> {
     fn attempt(&self, way: Way, runs: &mut [Run<'_>], offset: u64) -> Result<usize, Errno> {
         self.medium.attempt(way, runs, offset)
+    }
+
+    fn mapping(&self, offset: u64, bytes: u64) -> Option<Mapping> {
+        self.medium.mapping(offset, bytes)
     }
 
     fn copy(&self, copy: &dyn Fn()) {
