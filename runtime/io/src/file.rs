@@ -1,5 +1,6 @@
 //! What the members of a node that have opened a file together share.
 
+use crate::order::InOrder;
 use cohort_base::heir::{HeirGuard, HeirLock};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -10,8 +11,8 @@ pub struct Shared {
     turn: HeirLock<()>,
     /// Threads that wait for the turn by other means than the lock's.
     awaiting: AtomicU32,
-    /// The number of the last collective call that took bytes for all members, and where these begin.
-    taken: HeirLock<(u64, Option<u64>)>,
+    /// Where members come with what goes to the shared pointer in the order of ranks.
+    pub in_order: InOrder<[i32; 4]>,
 }
 
 impl Shared {
@@ -34,18 +35,6 @@ impl Shared {
     pub fn take(&self, bytes: u64) -> Option<u64> {
         let next = |at: u64| at.checked_add(bytes).filter(|&next| i64::try_from(next).is_ok());
         self.pointer.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).ok()
-    }
-
-    /// [`Shared::take`] by all members together, for the file's `number`th such call, the first of which is 1: who
-    /// comes first takes, the others get the same. All have said how many bytes they want, and meet before the next.
-    #[must_use]
-    pub fn take_together(&self, number: u64, bytes: u64) -> Option<u64> {
-        self.taken.with(|taken| {
-            if taken.0 != number {
-                *taken = (number, self.take(bytes));
-            }
-            taken.1
-        })
     }
 
     /// Waits until nobody else on the node reads or writes the file in atomic mode; others wait until the guard is
@@ -85,12 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_takes_for_all() {
+    fn what_is_beyond_all_offsets_is_not_taken() {
         let shared = Shared::default();
-        assert_eq!([1, 1, 1].map(|number| shared.take_together(number, 10)), [Some(0); 3]);
-        assert_eq!(shared.take(5), Some(10));
-        assert_eq!([2, 2].map(|number| shared.take_together(number, 7)), [Some(15); 2]);
-        assert_eq!([3, 3].map(|number| shared.take_together(number, u64::MAX)), [None; 2]);
-        assert_eq!(shared.pointer(), 22);
+        assert_eq!([10, 5].map(|bytes| shared.take(bytes)), [Some(0), Some(10)]);
+        assert_eq!([u64::MAX, i64::MAX as u64].map(|bytes| shared.take(bytes)), [None; 2]);
+        assert_eq!(shared.pointer(), 15);
     }
 }

@@ -15,6 +15,7 @@
 //! | [`error`] | the kernel's error numbers in words |
 //! | [`open`] | files come and go, and have sizes |
 //! | [`mark`] | whether a descriptor still stands for a file |
+//! | [`order`] | short data of all members in the order of ranks |
 //! | [`file`] | what the members of a node share of an open file |
 //! | [`collective`] | reads and writes of all members together |
 
@@ -32,6 +33,7 @@ pub mod layout;
 pub mod mark;
 pub mod medium;
 pub mod open;
+pub mod order;
 pub mod transfer;
 
 pub use collective::{Terms, through_all};
@@ -40,6 +42,7 @@ pub use file::Shared;
 pub use layout::{Overflow, Piece, Pieces, View, ViewError};
 pub use mark::Mark;
 pub use medium::{Ask, Failure, Lent, Medium, Plain, Way};
+pub use order::{Fate, Part};
 pub use transfer::{Done, through};
 
 #[cfg(test)]

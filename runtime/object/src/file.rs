@@ -33,7 +33,7 @@ use cohort_base::text::FixedText;
 use cohort_engine::coll;
 use cohort_io::{Mark, Shared};
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use error::{Told, Trouble, first, of_member, told};
 use open::Folder;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -67,8 +67,6 @@ pub struct File {
     away: Option<Away>,
     /// Who may read and write in atomic mode, if not all members live on this node and that mode was ever asked for.
     exclusion: Once<Exclusion>,
-    /// How often bytes of the shared pointer were taken by all members together.
-    taken_together: AtomicU64,
     seen: Mutex<Seen>,
     /// The individual pointer, in bytes of the view's data.
     position: FutexLock<u64>,

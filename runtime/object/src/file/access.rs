@@ -1,9 +1,9 @@
 //! Reading and writing (MPI-5.0 section 14.4): one way for all forms of the standard.
 
-use super::error::{Trouble, first, told};
-use super::pointer::{position, rounded_up};
+use super::error::{Trouble, first, of_member, told};
+use super::pointer::{beyond_all, position, rounded_up};
 use super::{File, Seen, agree, heard};
-use crate::failure::{Error, Outcome};
+use crate::failure::Outcome;
 use crate::hints::file::FileHints;
 use alloc::sync::Arc;
 use cohort_abi::neutral;
@@ -12,7 +12,7 @@ use cohort_engine::datatype::Buffer;
 use cohort_engine::threads::Block;
 use cohort_engine::wait::WaitKind;
 use cohort_engine::{coll, wait};
-use cohort_io::{Done, Medium, Plain, Terms, View};
+use cohort_io::{Done, Fate, Medium, Part, Plain, Terms, View};
 use core::cell::Cell;
 use core::fmt;
 use rustix::fd::AsFd;
@@ -47,6 +47,14 @@ pub(super) struct Manner {
     pub way: Way,
     pub is_atomic: bool,
     hints: FileHints,
+}
+
+/// What became of a member's data in an access in the order of ranks.
+enum Ordered<'b> {
+    /// So many bytes were moved, and those of all others.
+    Moved(u64),
+    /// It goes to this position.
+    Place(Buffer<'b>, u64),
 }
 
 /// A form of reading or writing.
@@ -88,38 +96,39 @@ impl File {
     /// Reads or writes what `data` is, and gives how many bytes that were, whether it went well or not. A collective
     /// call with wrong arguments meets the other members all the same.
     pub fn access(&self, form: Form, data: Outcome<Buffer<'_>>) -> (u64, Outcome<()>) {
-        let (data, seen) = match (data, self.seen_if_converted(form.way)) {
+        let (view, converting) = self.seen_on(form.way);
+        let (data, seen) = match (data, converting) {
             (Ok(data), Some(seen)) => (data, seen),
-            (data, _) => return self.access_bytes(form, data),
+            (data, _) => return self.access_bytes(form, &view, data),
         };
         let mut changed = match self.change(&seen, form.way, &data) {
             Ok(changed) => changed,
-            Err(trouble) => return self.access_bytes(form, Err(trouble.error)),
+            Err(trouble) => return self.access_bytes(form, &view, Err(trouble.error)),
         };
-        let (bytes, outcome) = self.access_bytes(form, Ok(changed.as_buffer()));
+        let (bytes, outcome) = self.access_bytes(form, &view, Ok(changed.as_buffer()));
         match self.change_back(&changed, form.way, bytes, &data) {
             Ok(bytes) => (bytes, outcome),
             Err(trouble) => (0, outcome.and(Err(trouble.error))),
         }
     }
 
-    /// What the caller sees of the file, if its data is converted on this way.
-    fn seen_if_converted(&self, way: Way) -> Option<Seen> {
+    /// Which bytes the caller sees of the file; and all that it sees, if its data is converted on this way.
+    fn seen_on(&self, way: Way) -> (Arc<View>, Option<Seen>) {
         let seen = self.seen.lock();
-        seen.is_converted(way).then(|| seen.clone())
+        (seen.view.clone(), seen.is_converted(way).then(|| seen.clone()))
     }
 
     /// [`File::access`] of the bytes that are in the file.
-    fn access_bytes(&self, form: Form, data: Outcome<Buffer<'_>>) -> (u64, Outcome<()>) {
-        let checked = data.map_err(Trouble::from).and_then(|data| self.check_access(form, data));
+    fn access_bytes(&self, form: Form, view: &View, data: Outcome<Buffer<'_>>) -> (u64, Outcome<()>) {
+        let checked = data.map_err(Trouble::from).and_then(|data| self.check_access(form, view, data));
         let (bytes, outcome) = match form.is_collective {
             false => {
-                let (bytes, error) = checked.map_or_else(|trouble| (0, Some(trouble)), |data| self.alone(form, data));
-                (bytes, error.map_or(Ok(()), |trouble| Err(trouble.error)))
+                let done = checked.map_or_else(|trouble| (0, Some(trouble)), |data| self.alone(form, view, data));
+                (done.0, done.1.map_or(Ok(()), |trouble| Err(trouble.error)))
             }
             true => {
                 let split = self.no_split().map_err(Trouble::from);
-                self.together(form, split.and(checked))
+                self.together(form, view, split.and(checked))
             }
         };
         self.lines.under_way.moved.count(form.way, bytes);
@@ -134,7 +143,7 @@ impl File {
         }
     }
 
-    fn check_access<'b>(&self, form: Form, data: Buffer<'b>) -> Result<Buffer<'b>, Trouble> {
+    fn check_access<'b>(&self, form: Form, view: &View, data: Buffer<'b>) -> Result<Buffer<'b>, Trouble> {
         self.descriptor()?;
         match form.way {
             Way::Write => self.may_write()?,
@@ -146,7 +155,7 @@ impl File {
         if form.place != Place::Shared {
             self.has_random_access()?;
         }
-        let (bytes, unit) = (data.bytes(), self.view().etype_size());
+        let (bytes, unit) = (data.bytes(), view.etype_size());
         match bytes % unit {
             0 => Ok(data),
             _ => {
@@ -162,9 +171,12 @@ impl File {
     /// Of the meeting in which the members' places are found; the other members have it too.
     pub(super) fn task(&self, form: Form, data: Result<Buffer<'_>, Trouble>) -> Outcome<Task> {
         let view = self.view();
-        let checked = data.and_then(|data| self.check_access(form, data));
+        let checked = data.and_then(|data| self.check_access(form, &view, data));
         let place = match form.place {
-            Place::Shared if form.is_collective => Ok(self.ordered(checked)?.1),
+            Place::Shared if form.is_collective => match self.ordered(form.way, &view, checked, false)? {
+                Ordered::Place(_, position) => Ok(position),
+                Ordered::Moved(_) => unreachable!("each moves its own"),
+            },
             place => checked.and_then(|data| self.take_place(place, &view, data.bytes())),
         };
         let (position, trouble) = match place {
@@ -213,24 +225,18 @@ impl File {
     }
 
     /// The caller's part of an access.
-    fn alone(&self, form: Form, data: Buffer<'_>) -> (u64, Option<Trouble>) {
-        let view = self.view();
+    fn alone(&self, form: Form, view: &View, data: Buffer<'_>) -> (u64, Option<Trouble>) {
+        let moves = |at| self.transfer(&self.medium(), (form.way, self.is_atomic()), view, at, data);
         match form.place {
-            Place::At(offset) => match position(&view, offset) {
-                Ok(position) => self.transfer(&self.medium(), (form.way, self.is_atomic()), &view, position, data),
-                Err(trouble) => (0, Some(trouble)),
-            },
+            Place::At(offset) => position(view, offset).map_or_else(|trouble| (0, Some(trouble)), moves),
             Place::Own => {
                 // Held all the time: of two threads the second goes on where the first has ended.
                 let mut at = self.position.lock();
-                let (bytes, trouble) = self.transfer(&self.medium(), (form.way, self.is_atomic()), &view, *at, data);
-                *at = rounded_up(&view, at.saturating_add(bytes));
+                let (bytes, trouble) = moves(*at);
+                *at = rounded_up(view, at.saturating_add(bytes));
                 (bytes, trouble)
             }
-            Place::Shared => match self.take_shared(data.bytes()) {
-                Ok(position) => self.transfer(&self.medium(), (form.way, self.is_atomic()), &view, position, data),
-                Err(trouble) => (0, Some(trouble)),
-            },
+            Place::Shared => self.take_shared(data.bytes()).map_or_else(|trouble| (0, Some(trouble)), moves),
         }
     }
 
@@ -261,16 +267,18 @@ impl File {
     }
 
     /// All members' access.
-    fn together(&self, form: Form, data: Result<Buffer<'_>, Trouble>) -> (u64, Outcome<()>) {
-        let view = self.view();
-        let start = data.and_then(|data| Ok((data, self.first_place(form, &view)?)));
+    fn together(&self, form: Form, view: &View, data: Result<Buffer<'_>, Trouble>) -> (u64, Outcome<()>) {
+        let start = data.and_then(|data| Ok((data, self.first_place(form, view)?)));
         let (group, how) = (self.comm.collective(), self.manner(form.way));
         let through = (&group, &self.medium());
         match form.place {
             Place::Shared => {
-                let ordered = self.ordered(start.map(|(data, _)| data));
-                let moved =
-                    ordered.and_then(|(data, position)| self.all_move(through, how, &view, (data, position), None));
+                let moves_all = !how.is_atomic && how.hints.is_together(form.way == Way::Read);
+                let moved = match self.ordered(form.way, view, start.map(|(data, _)| data), moves_all) {
+                    Ok(Ordered::Moved(bytes)) => Ok((bytes, Ok(()))),
+                    Ok(Ordered::Place(data, position)) => self.all_move(through, how, view, (data, position), None),
+                    Err(error) => Err(error),
+                };
                 moved.unwrap_or_else(|error| (0, Err(error)))
             }
             place => {
@@ -278,10 +286,10 @@ impl File {
                     Ok(start) => (None, start),
                     Err(trouble) => (Some(trouble), (Buffer::EMPTY, 0)),
                 };
-                let moved = self.all_move(through, how, &view, (data, position), trouble);
+                let moved = self.all_move(through, how, view, (data, position), trouble);
                 let (bytes, outcome) = moved.unwrap_or_else(|error| (0, Err(error)));
                 if place == Place::Own {
-                    self.position.with(|at| *at = rounded_up(&view, at.saturating_add(bytes)));
+                    self.position.with(|at| *at = rounded_up(view, at.saturating_add(bytes)));
                 }
                 (bytes, outcome)
             }
@@ -400,10 +408,39 @@ impl File {
         turn.expect("it was waited for")
     }
 
-    /// The caller's part of an access in the order of ranks: its data, and where it goes, behind those of lower ranks.
-    /// Who comes first on a node takes the room for all from the shared pointer, which others may be using meanwhile;
-    /// of several nodes the first member does.
-    fn ordered<'b>(&self, data: Result<Buffer<'b>, Trouble>) -> Outcome<(Buffer<'b>, u64)> {
+    /// The caller's part of an access in the order of ranks: where its data goes, behind that of lower ranks, or, if
+    /// `moves_all`, perhaps how much of it has been moved. Others may be using the shared pointer meanwhile.
+    fn ordered<'b>(
+        &self,
+        way: Way,
+        view: &View,
+        data: Result<Buffer<'b>, Trouble>,
+        moves_all: bool,
+    ) -> Outcome<Ordered<'b>> {
+        if self.away.is_some() || self.survives() {
+            return self.ordered_by_words(data);
+        }
+        let (me, size, medium) = (self.comm.me() as usize, self.comm.size() as usize, self.medium());
+        let part = Part::new(me, way, view, data.as_ref().map(|data| *data).map_err(Trouble::told));
+        let take = |bytes| self.take_shared(bytes).ok();
+        // SAFETY: the members meet now, and the part is dropped behind that.
+        unsafe { self.shared.in_order.come(&part, size, moves_all.then_some(&medium), take) };
+        if let Err(error) = coll::view(&self.comm.collective(), [0], |_| ()) {
+            // Others may still use this member's buffer, so it must not go on.
+            panic!("a collective call of a file cannot end: {error}");
+        }
+        let data = data.map_err(|trouble| trouble.error)?;
+        match part.fate() {
+            Fate::Moved(bytes) => Ok(Ordered::Moved(bytes)),
+            Fate::Place(position) => Ok(Ordered::Place(data, position)),
+            Fate::Wrong(member, told) => Err(of_member((member, told), &self.name)),
+            Fate::Beyond => Err(beyond_all().error),
+            Fate::NoMemory => Err(neutral::ERR_NO_MEM.into()),
+        }
+    }
+
+    /// [`File::ordered`] of members that live on several nodes, or go on when one fails.
+    fn ordered_by_words<'b>(&self, data: Result<Buffer<'b>, Trouble>) -> Outcome<Ordered<'b>> {
         let bytes = data.as_ref().map_or(0, Buffer::bytes);
         let ([class, errno, low, high], me) = (told(&data), self.comm.me() as usize);
         let words = [class, errno, low, high, bytes as i32, (bytes >> 32) as i32];
@@ -416,16 +453,12 @@ impl File {
         let data = data.map_err(|trouble| trouble.error)?;
         heard(found, &self.name)?;
         let Some((before, total)) = before.zip(total) else {
-            return Err(Error::new(neutral::ERR_ARG, format_args!("all members' data is too much")));
+            return Err(beyond_all().error);
         };
-        let start = match self.away {
-            None => self.take_together(total).map_err(|trouble| trouble.error)?,
-            Some(_) => self.taken_by_first(total)?,
-        };
-        Ok((data, start + before))
+        Ok(Ordered::Place(data, self.taken_by_first(total)? + before))
     }
 
-    /// The first member takes bytes from the shared pointer for all, of several nodes. Collective.
+    /// The first member takes bytes from the shared pointer for all. Collective.
     fn taken_by_first(&self, bytes: u64) -> Outcome<u64> {
         let taken = if self.comm.me() == 0 { self.take_shared(bytes) } else { Ok(0) };
         let [class, errno, low, high] = told(&taken);

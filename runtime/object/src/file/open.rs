@@ -22,7 +22,7 @@ use cohort_io::open::{self, How, Identity, Marks};
 use cohort_io::{Mark, Shared};
 use core::ffi::CStr;
 use core::ptr::with_exposed_provenance;
-use core::sync::atomic::{AtomicBool, AtomicU64};
+use core::sync::atomic::AtomicBool;
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use spin::{Mutex, Once};
 
@@ -238,7 +238,6 @@ impl File {
             away,
             exclusion: Once::new(),
             seen: Mutex::new(Seen::bytes()),
-            taken_together: AtomicU64::new(0),
             position: FutexLock::new(position),
             is_atomic: AtomicBool::new(false),
             begun: Mutex::new(None),

@@ -8,7 +8,6 @@ use crate::failure::Outcome;
 use cohort_abi::neutral;
 use cohort_engine::datatype::op::PredefinedOp;
 use cohort_io::View;
-use core::sync::atomic::Ordering;
 
 /// The next whole etype.
 pub(super) fn rounded_up(view: &View, position: u64) -> u64 {
@@ -33,8 +32,13 @@ fn offset(view: &View, position: u64) -> i64 {
 
 /// What was taken from the shared pointer, if all of it can be said by offsets.
 fn taken_within(taken: Option<u64>, bytes: u64) -> Result<u64, Trouble> {
-    let beyond = || Trouble::new(neutral::ERR_ARG, format_args!("the shared pointer is beyond all offsets"));
-    taken.filter(|&at| is_within(at, bytes)).ok_or_else(beyond)
+    taken.filter(|&at| is_within(at, bytes)).ok_or_else(beyond_all)
+}
+
+/// What is said of data that would end beyond all offsets.
+#[cold]
+pub(super) fn beyond_all() -> Trouble {
+    Trouble::new(neutral::ERR_ARG, format_args!("the shared pointer is beyond all offsets"))
 }
 
 /// Whether offsets can say where so many bytes end.
@@ -124,14 +128,6 @@ impl File {
             }
         };
         taken_within(taken, bytes)
-    }
-
-    /// [`File::take_shared`] by all members together, who have met and meet again before the next time: the same place
-    /// for all. They all live on this node.
-    pub(super) fn take_together(&self, bytes: u64) -> Result<u64, Trouble> {
-        // Relaxed: a count of the caller's own.
-        let number = self.taken_together.fetch_add(1, Ordering::Relaxed) + 1;
-        taken_within(self.shared.take_together(number, bytes), bytes)
     }
 
     /// Sets the shared pointer. All members call it, who have met and meet again before they use it.
