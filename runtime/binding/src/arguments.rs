@@ -159,7 +159,7 @@ impl<'a, A: Abi> Call<'a, A> {
         &self.process.pending
     }
 
-    /// The datatype of a handle, committed or not.
+    /// The datatype of a handle, committed or not: only communication wants it committed (MPI-4.1, 5.1.9).
     ///
     /// # Errors
     /// `MPI_ERR_TYPE`.
@@ -174,7 +174,8 @@ impl<'a, A: Abi> Call<'a, A> {
     /// [`Call::datatype`] of a type that the program made.
     fn no_predefined(&self, handle: u32) -> Outcome<TypeRef> {
         self.is_supported(handle)?;
-        Ok(self.objects().datatype(handle)?.layout.clone())
+        let datatype = self.objects().datatype(handle).map_err(|class| bad_datatype(self, handle, class))?;
+        Ok(datatype.layout.clone())
     }
 
     /// Refuses a predefined type that the program's Fortran lacks.

@@ -125,5 +125,5 @@ pub fn pack_size<A: Abi, C: Count>(
     call.on_comm(comm)?;
     let size = call.output(size, "size")?;
     let elements = call.count(elements)?;
-    store(size, size_of(&call.committed(datatype)?, elements).ok())
+    store(size, size_of(&call.datatype(datatype)?, elements).ok())
 }

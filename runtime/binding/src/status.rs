@@ -69,7 +69,7 @@ pub fn get_count<A: Abi, I: Integer>(
 ) -> Outcome<()> {
     let status = call.input(status, "status")?;
     let count = call.output(count, "count")?;
-    let datatype = call.committed(datatype)?;
+    let datatype = call.datatype(datatype)?;
     store(count, datatype.count_in(status.read().count_bytes))
 }
 
@@ -82,7 +82,7 @@ pub fn get_elements<A: Abi, I: Integer>(
 ) -> Outcome<()> {
     let status = call.input(status, "status")?;
     let count = call.output(count, "count")?;
-    let datatype = call.committed(datatype)?;
+    let datatype = call.datatype(datatype)?;
     store(count, datatype.elements_in(status.read().count_bytes))
 }
 
@@ -148,7 +148,7 @@ pub fn set_elements<A: Abi, I: Integer>(
     datatype: A::Datatype,
     count: I,
 ) -> Outcome<()> {
-    let datatype = call.committed(datatype)?;
+    let datatype = call.datatype(datatype)?;
     let elements = u64::try_from(count.to_i64()).map_err(|_| neutral::ERR_COUNT)?;
     let bytes = bytes_of(&datatype, elements).ok_or(neutral::ERR_COUNT)?;
     change::<A>(call, status, |status| status.count_bytes = bytes)

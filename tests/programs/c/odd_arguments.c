@@ -1,5 +1,6 @@
 // Arguments and results at the edge of what MPI allows: sizes that no int holds, arguments that are ignored, strides
-// beyond all numbers, blanks and bytes that are no text, and whose error handler hears of a matched receive.
+// beyond all numbers, blanks and bytes that are no text, types that are not committed, and whose error handler hears of
+// a matched receive.
 //# ranks: 1
 //# abi: mpich, mpi5, openmpi
 //# nodes: no
@@ -16,6 +17,27 @@ static void packed_sizes(void) {
     CHECK_EQ(MPI_Pack_size(4, large, MPI_COMM_WORLD, &bytes), MPI_SUCCESS);
     CHECK_EQ(bytes, MPI_UNDEFINED);
     MPI_Type_free(&large);
+}
+
+// Only communication wants a type committed: others ask how large it is, or how much of it has come.
+static void not_committed(void) {
+    MPI_Datatype pair;
+    MPI_Status status;
+    MPI_Aint there = -1;
+    int count = -1;
+    MPI_Type_contiguous(2, MPI_INT, &pair);
+    CHECK_EQ(MPI_Status_set_elements(&status, pair, 6), MPI_SUCCESS);
+    CHECK_EQ(MPI_Get_count(&status, pair, &count), MPI_SUCCESS);
+    CHECK_EQ(count, 3);
+    CHECK_EQ(MPI_Get_elements(&status, pair, &count), MPI_SUCCESS);
+    CHECK_EQ(count, 6);
+    CHECK_EQ(MPI_Pack_size(1, pair, MPI_COMM_WORLD, &count), MPI_SUCCESS);
+    CHECK(count >= 2 * (int)sizeof(int));
+    CHECK_EQ(MPI_Pack_external_size("external32", 1, pair, &there), MPI_SUCCESS);
+    CHECK_EQ(there, 8);
+    CHECK_EQ(class_of(MPI_Send(&count, 0, pair, MPI_PROC_NULL, 0, MPI_COMM_WORLD)), MPI_ERR_TYPE);
+    CHECK_EQ(class_of(MPI_Get_count(&status, MPI_DATATYPE_NULL, &count)), MPI_ERR_TYPE);
+    MPI_Type_free(&pair);
 }
 
 // The argument of a dimension that is not distributed is ignored, and told as it was given.
@@ -193,6 +215,7 @@ int main(int argc, char **argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     packed_sizes();
+    not_committed();
     distributed(MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG);
     distributed(3, 30);
     distributed(-2, 31);

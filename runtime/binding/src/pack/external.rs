@@ -89,7 +89,7 @@ pub fn pack_size<A: Abi, C: Count>(
     let size = call.output(size, "size")?;
     check_name(representation)?;
     let elements = call.count(elements)?;
-    let datatype = call.committed(datatype)?;
+    let datatype = call.datatype(datatype)?;
     let bytes = size_there(&datatype, elements)?;
     size.write(C::Address::from_i64(bytes).ok_or(neutral::ERR_ARG)?);
     Ok(())
