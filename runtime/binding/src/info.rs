@@ -15,6 +15,14 @@ fn info<'a, A: Abi>(call: &Call<'a, A>, handle: A::Info) -> Outcome<&'a Info> {
     }
 }
 
+/// [`info`], for calls that change it: what a constant stands for does not change (MPI-4.1, 2.5.4).
+fn own<'a, A: Abi>(call: &Call<'a, A>, handle: A::Info) -> Outcome<&'a Info> {
+    match handle.neutral() {
+        neutral::handle::INFO_ENV => Err(call.blame(neutral::ERR_INFO, format_args!("MPI_INFO_ENV cannot be changed"))),
+        _ => info(call, handle),
+    }
+}
+
 /// A copy of the info argument of a call; `MPI_INFO_NULL` is an empty one.
 pub(crate) fn given<A: Abi>(call: &Call<'_, A>, handle: A::Info) -> Outcome<Info> {
     match handle.neutral() {
@@ -100,7 +108,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Info>) -> Outcome<(
 
 /// `MPI_Info_set`.
 pub fn set<A: Abi>(call: &Call<'_, A>, handle: A::Info, name: Text<'_>, value: Text<'_>) -> Outcome<()> {
-    let info = info(call, handle)?;
+    let info = own(call, handle)?;
     let name = key(call, name)?;
     let value = value.get().ok_or(neutral::ERR_INFO_VALUE)?.to_bytes();
     fits(call, neutral::ERR_INFO_VALUE, ("value", value), ("MPI_MAX_INFO_VAL", A::MAX_INFO_VAL))?;
@@ -109,7 +117,7 @@ pub fn set<A: Abi>(call: &Call<'_, A>, handle: A::Info, name: Text<'_>, value: T
 
 /// `MPI_Info_delete`.
 pub fn delete<A: Abi>(call: &Call<'_, A>, handle: A::Info, name: Text<'_>) -> Outcome<()> {
-    info(call, handle)?.delete(key(call, name)?)
+    own(call, handle)?.delete(key(call, name)?)
 }
 
 /// `MPI_Info_get_nkeys`.

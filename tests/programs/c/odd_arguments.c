@@ -40,6 +40,22 @@ static void not_committed(void) {
     MPI_Type_free(&pair);
 }
 
+// What a constant stands for cannot be changed.
+static void environment(void) {
+    MPI_Info own;
+    int before, after, found, room = 0;
+    MPI_Info_get_nkeys(MPI_INFO_ENV, &before);
+    CHECK_EQ(class_of(MPI_Info_set(MPI_INFO_ENV, "odd", "1")), MPI_ERR_INFO);
+    CHECK_EQ(class_of(MPI_Info_delete(MPI_INFO_ENV, "maxprocs")), MPI_ERR_INFO);
+    MPI_Info_get_nkeys(MPI_INFO_ENV, &after);
+    CHECK_EQ(after, before);
+    CHECK_EQ(MPI_Info_dup(MPI_INFO_ENV, &own), MPI_SUCCESS);
+    CHECK_EQ(MPI_Info_set(own, "odd", "1"), MPI_SUCCESS);
+    MPI_Info_get_string(MPI_INFO_ENV, "odd", &room, NULL, &found);
+    CHECK(!found);
+    MPI_Info_free(&own);
+}
+
 // The argument of a dimension that is not distributed is ignored, and told as it was given.
 static void distributed(int ignored, int block) {
     int sizes[2] = {4, 30}, how[2] = {MPI_DISTRIBUTE_NONE, MPI_DISTRIBUTE_BLOCK}, arguments[2] = {ignored, block};
@@ -216,6 +232,7 @@ int main(int argc, char **argv) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     packed_sizes();
     not_committed();
+    environment();
     distributed(MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG);
     distributed(3, 30);
     distributed(-2, 31);
