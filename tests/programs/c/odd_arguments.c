@@ -1,6 +1,6 @@
 // Arguments and results at the edge of what MPI allows: sizes that no int holds, arguments that are ignored, strides
-// beyond all numbers, blanks and bytes that are no text, types that are not committed, and whose error handler hears of
-// a matched receive.
+// beyond all numbers, blanks and bytes that are no text, types that are not committed, what is no memory of MPI's, and
+// whose error handler hears of a matched receive.
 //# ranks: 1
 //# abi: mpich, mpi5, openmpi
 //# nodes: no
@@ -233,6 +233,7 @@ int main(int argc, char **argv) {
     packed_sizes();
     not_committed();
     environment();
+    CHECK_EQ(MPI_Free_mem(NULL), MPI_SUCCESS);
     distributed(MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG);
     distributed(3, 30);
     distributed(-2, 31);

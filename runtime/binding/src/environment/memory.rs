@@ -24,9 +24,11 @@ pub fn alloc_mem<A: Abi>(call: &Call<'_, A>, size: isize, info: A::Info, base: O
     Ok(())
 }
 
-/// `MPI_Free_mem`.
+/// `MPI_Free_mem`. NULL is nothing to free, as for `free` and in other MPIs.
 pub fn free_mem<A: Abi>(_call: &Call<'_, A>, base: Base) -> Outcome<()> {
-    let block = NonNull::new(base.as_ptr().cast::<u8>()).ok_or(neutral::ERR_BASE)?;
+    let Some(block) = NonNull::new(base.as_ptr().cast::<u8>()) else {
+        return Ok(());
+    };
     // SAFETY: MPI's promise: the program got the block from MPI_Alloc_mem and frees it once.
     unsafe { cohort_alloc::Heap::free(block) };
     Ok(())
