@@ -273,8 +273,12 @@ static void streams(void) {
     CHECK_EQ(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL, &file),
              MPI_SUCCESS);
     CHECK_EQ(class_of(MPI_File_read_at(file, 0, in, 1, MPI_INT, &status)), MPI_ERR_UNSUPPORTED_OPERATION);
+    CHECK_EQ(class_of(MPI_File_seek_shared(file, 4, MPI_SEEK_SET)), MPI_ERR_UNSUPPORTED_OPERATION);
+    CHECK_EQ(class_of(MPI_File_get_position_shared(file, &at)), MPI_ERR_UNSUPPORTED_OPERATION);
     CHECK_EQ(MPI_File_read_ordered(file, in, rank == 0 ? 8 : 0, MPI_BYTE, &status), MPI_SUCCESS);
     CHECK_EQ(MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_SUCCESS);
+    CHECK_EQ(MPI_File_get_byte_offset(file, 3, &at), MPI_SUCCESS);
+    CHECK_EQ(at, 8 + 3 * sizeof(int));
     CHECK_EQ(MPI_File_read_ordered(file, in, 1, MPI_INT, &status), MPI_SUCCESS);
     CHECK_EQ(in[0], rank);
     // The view begins where the shared pointer is when all have come, whoever comes last.

@@ -95,14 +95,13 @@ impl File {
         Ok(offset(&self.view(), *self.position.lock()))
     }
 
-    /// `MPI_File_get_byte_offset`.
+    /// `MPI_File_get_byte_offset`, also of a file without random access.
     ///
     /// # Errors
-    /// `MPI_ERR_ARG`, `MPI_ERR_UNSUPPORTED_OPERATION`.
+    /// `MPI_ERR_ARG`.
     pub fn byte_offset(&self, offset: i64) -> Outcome<i64> {
         let view = self.view();
-        let position = self.has_random_access().and_then(|()| position(&view, offset));
-        let found = view.offset(position.map_err(|trouble| trouble.error)?);
+        let found = view.offset(position(&view, offset).map_err(|trouble| trouble.error)?);
         found.map(u64::cast_signed).map_err(|_| neutral::ERR_ARG.into())
     }
 
@@ -152,9 +151,10 @@ impl File {
     /// `MPI_File_get_position_shared`.
     ///
     /// # Errors
-    /// Of the way to another node.
+    /// `MPI_ERR_UNSUPPORTED_OPERATION`, and those of the way to another node.
     pub fn position_shared(&self) -> Outcome<i64> {
-        let at = self.shared_position().map_err(|trouble| trouble.error)?;
+        let at = self.has_random_access().and_then(|()| self.shared_position());
+        let at = at.map_err(|trouble| trouble.error)?;
         Ok(offset(&self.view(), at))
     }
 
@@ -164,6 +164,7 @@ impl File {
     /// As [`File::seek`]; `MPI_ERR_NOT_SAME`.
     pub fn seek_shared(&self, by: i64, whence: i32) -> Outcome<()> {
         self.no_split()?;
+        self.has_random_access().map_err(|trouble| trouble.error)?;
         let said = by.cast_unsigned().rotate_left(16) ^ u64::from(whence.cast_unsigned());
         self.all_say(Ok(said), "the offset or whence")?;
         // All have come, so that the pointer rests.
