@@ -1,6 +1,6 @@
 // Partitioned messages: different partitions and types on the two sides, threads that mark
 // partitions ready in any order, matching by order, also of what is freed before it is started,
-// MPI_PROC_NULL, and refused arguments.
+// MPI_PROC_NULL, no partitions at all, and refused arguments.
 //# ranks: 1 2 3
 //# progress: steal, none
 //# libs: -lpthread
@@ -144,11 +144,36 @@ static void nobody(void) {
     MPI_Request_free(&requests[1]);
 }
 
+/* One side has so many partitions, the other as many as it is told, and none of them an element. */
+static void none(int sent, int received) {
+    int right = (rank + 1) % size, left = (rank + size - 1) % size, flag;
+    void *start = sent ? out : NULL;
+    MPI_Psend_init(start, sent, sent ? 0 : 5, MPI_INT, right, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &sending);
+    MPI_Precv_init(in, received, received ? 0 : 5, MPI_INT, left, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &receiving);
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Status status;
+        int count;
+        MPI_Request *first = round % 2 ? &sending : &receiving;
+        MPI_Start(first);
+        MPI_Start(first == &sending ? &receiving : &sending);
+        if (sent > 0) MPI_Pready_range(0, sent - 1, sending);
+        CHECK_EQ(class_of(MPI_Pready(sent, sending)), MPI_ERR_ARG);
+        CHECK_EQ(class_of(MPI_Parrived(receiving, received, &flag)), MPI_ERR_ARG);
+        MPI_Wait(&sending, MPI_STATUS_IGNORE);
+        MPI_Wait(&receiving, &status);
+        CHECK_EQ(status.MPI_SOURCE, left);
+        MPI_Get_count(&status, MPI_INT, &count);
+        CHECK_EQ(count, 0);
+    }
+    MPI_Request_free(&sending);
+    MPI_Request_free(&receiving);
+}
+
 static void refused(void) {
     MPI_Request request;
     int flag;
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    int code = MPI_Psend_init(out, 0, 1, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &request);
+    int code = MPI_Psend_init(out, -1, 1, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &request);
     CHECK_EQ(class_of(code), MPI_ERR_ARG);
     code = MPI_Precv_init(in, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_SELF, MPI_INFO_NULL, &request);
     CHECK_EQ(class_of(code), MPI_ERR_RANK);
@@ -190,5 +215,8 @@ int main(int argc, char **argv) {
     for (int first = 0; first < 3; first++) freed(first);
     nobody();
     refused();
+    none(0, 0);
+    none(0, 3);
+    none(2, 0);
     return finish();
 }

@@ -34,6 +34,8 @@ enum Side {
 #[derive(Debug)]
 pub struct Partitioned {
     side: Side,
+    /// The program has no partitions here. The side has one without elements, which each start marks.
+    is_empty: bool,
     active: AtomicBool,
     /// Neutral handle of the communicator.
     comm: u32,
@@ -42,14 +44,30 @@ pub struct Partitioned {
 impl Partitioned {
     /// A partition's number.
     fn partition(&self, partition: c_int) -> Outcome<u32> {
-        let last = self.count() - 1;
+        let count = self.count();
         match u32::try_from(partition) {
-            Ok(partition) if partition <= last => Ok(partition),
+            Ok(partition) if partition < count => Ok(partition),
             _ => {
-                let what = format_args!("the partition is {partition}, here are 0 to {last}");
+                let what = format_args!("the partition is {partition}, of {count} that are numbered from 0 on");
                 Err(blame(neutral::ERR_ARG, what))
             }
         }
+    }
+
+    /// Marks a partition.
+    fn mark(&self, partition: u32) -> Outcome<()> {
+        let marked = match &self.side {
+            Side::Send(send) => send.ready(partition).map_err(|_| NotReady::Already),
+            Side::SendAway(send) => send.ready(partition),
+            Side::Receive(_) | Side::ReceiveAway(_) | Side::Nobody(..) => Ok(()),
+        };
+        marked.map_err(|reason| match reason {
+            NotReady::OutOfMemory => neutral::ERR_NO_MEM.into(),
+            NotReady::Already => {
+                let what = format_args!("partition {partition} is ready already");
+                blame(neutral::ERR_ARG, what)
+            }
+        })
     }
 }
 
@@ -65,27 +83,14 @@ impl Partitioned {
         if !self.is_active() {
             return Err(blame(neutral::ERR_REQUEST, format_args!("it is not started")));
         }
-        for partition in low..=high {
-            let marked = match &self.side {
-                Side::Send(send) => send.ready(partition).map_err(|_| NotReady::Already),
-                Side::SendAway(send) => send.ready(partition),
-                Side::Receive(_) | Side::ReceiveAway(_) | Side::Nobody(..) => Ok(()),
-            };
-            marked.map_err(|reason| match reason {
-                NotReady::OutOfMemory => neutral::ERR_NO_MEM.into(),
-                NotReady::Already => {
-                    let what = format_args!("partition {partition} is ready already");
-                    blame(neutral::ERR_ARG, what)
-                }
-            })?;
-        }
-        Ok(())
+        (low..=high).try_for_each(|partition| self.mark(partition))
     }
 }
 
 impl Parts for Partitioned {
     fn count(&self) -> u32 {
         match &self.side {
+            _ if self.is_empty => 0,
             Side::Send(send) => send.partitions(),
             Side::Receive(receive) => receive.partitions(),
             Side::SendAway(send) => send.partitions(),
@@ -176,7 +181,7 @@ impl RequestKind for Partitioned {
             Side::ReceiveAway(receive) => receive.start(),
             Side::Nobody(..) => {}
         }
-        Ok(())
+        if self.is_empty { self.mark(0) } else { Ok(()) }
     }
 
     /// Ends a round that is over.
@@ -218,20 +223,31 @@ impl RequestKind for Partitioned {
     }
 }
 
+/// The buffer of the first partition, which has no elements where there is none.
+fn first<A: Abi>(base: Base, partitions: c_int, elements: i64, datatype: A::Datatype) -> Buffer<A, i64> {
+    let count = if partitions == 0 { elements.min(0) } else { elements };
+    Buffer { base, count, datatype }
+}
+
 /// The data of one side.
 fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: Data) -> Outcome<Partitions> {
-    let partitions = u32::try_from(partitions).ok().filter(|&partitions| partitions > 0);
-    let partitions = partitions.ok_or_else(|| {
-        let what = format_args!("the number of partitions is not positive");
+    let partitions = u32::try_from(partitions).map_err(|_| {
+        let what = format_args!("the number of partitions is {partitions}");
         call.blame(neutral::ERR_ARG, what)
     })?;
-    // SAFETY: the checked buffer of a call, which by MPI's promise has so many partitions.
-    Ok(unsafe { Partitions::new(data.into_owned(), partitions) })
+    // SAFETY: the checked buffer of a call, which by MPI's promise has so many partitions, or no elements.
+    Ok(unsafe { Partitions::new(data.into_owned(), partitions.max(1)) })
 }
 
 /// Gives the program a handle of an inactive operation.
-fn publish<A: Abi>(call: &Call<'_, A>, side: Side, comm: A::Comm, target: ResultPlace<'_, A::Request>) -> Outcome<()> {
-    let operation = Partitioned { side, active: AtomicBool::new(false), comm: comm.neutral() };
+fn publish<A: Abi>(
+    call: &Call<'_, A>,
+    (side, partitions): (Side, c_int),
+    comm: A::Comm,
+    target: ResultPlace<'_, A::Request>,
+) -> Outcome<()> {
+    let operation =
+        Partitioned { side, is_empty: partitions == 0, active: AtomicBool::new(false), comm: comm.neutral() };
     publish_kind(call, operation, target)
 }
 
@@ -263,7 +279,7 @@ pub fn psend_init<A: Abi>(
     unless_surviving(call)?;
     let request = call.output(request, "request")?;
     info::given(call, hints)?;
-    let buffer = Buffer { base: buffer, count: elements, datatype };
+    let buffer = first(buffer, partitions, elements, datatype);
     let message = Outgoing::check(call, communicator, buffer, to, tag)?;
     let data = cut(call, partitions, message.data().clone())?;
     let mut claim = call.rank().enter();
@@ -279,7 +295,7 @@ pub fn psend_init<A: Abi>(
         }
     };
     drop(claim);
-    publish(call, side, comm, request)
+    publish(call, (side, partitions), comm, request)
 }
 
 /// `MPI_Precv_init`. No hint changes anything.
@@ -299,7 +315,7 @@ pub fn precv_init<A: Abi>(
     unless_surviving(call)?;
     let request = call.output(request, "request")?;
     info::given(call, hints)?;
-    let buffer = Buffer { base: buffer, count: elements, datatype };
+    let buffer = first(buffer, partitions, elements, datatype);
     let message = Incoming::check(call, communicator, buffer, from, tag)?;
     let data = cut(call, partitions, message.data().clone())?;
     let Tag::Is(tag) = message.tag else {
@@ -322,7 +338,7 @@ pub fn precv_init<A: Abi>(
         }
     };
     drop(claim);
-    publish(call, side, comm, request)
+    publish(call, (side, partitions), comm, request)
 }
 
 /// The partitioned operation of a handle.
