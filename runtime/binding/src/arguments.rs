@@ -4,6 +4,7 @@
 //! error handler, out of line. The body itself decides nothing about error handlers.
 
 mod fault;
+mod numbers;
 
 use crate::context::{Listener, raise, tell};
 use crate::foreign;
@@ -11,19 +12,19 @@ use crate::process::Process;
 use crate::process::pending::Pending;
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Base, In, InOut, Out, ResultPlace, Text};
-use cohort_abi::{Abi, Constants, Count, Handle, HandleKind, Integer, neutral};
+use cohort_abi::{Abi, Constants, Count, Handle, HandleKind, neutral};
 use cohort_engine::datatype::fortran::{dense_told, told};
 use cohort_engine::datatype::{Dense, TypeRef, dense, predefined};
-use cohort_engine::{EngineError, Owner, Rank, reserve};
+use cohort_engine::{EngineError, Owner, Rank};
 use cohort_object::{Datatype, Errhandler, File, Objects, Session, Win, blame};
 use core::cell::Cell;
 use core::ffi::{CStr, c_void};
 use core::fmt;
 use core::marker::PhantomData;
-use smallvec::SmallVec;
 
 pub use cohort_object::{Comm, Error, Outcome};
 pub use fault::{Failure, Fault};
+pub use numbers::{Numbers, counts, length, list};
 
 /// One call of the program.
 pub struct Call<'a, A: Abi> {
@@ -174,8 +175,8 @@ impl<'a, A: Abi> Call<'a, A> {
     /// [`Call::datatype`] of a type that the program made.
     fn no_predefined(&self, handle: u32) -> Outcome<TypeRef> {
         self.is_supported(handle)?;
-        let datatype = self.objects().datatype(handle).map_err(|class| bad_datatype(self, handle, class))?;
-        Ok(datatype.layout.clone())
+        let found = self.objects().datatype(handle).map(|found| found.layout.clone());
+        found.map_err(|class| bad_datatype(self, handle, class))
     }
 
     /// Refuses a predefined type that the program's Fortran lacks.
@@ -531,64 +532,6 @@ pub fn only_intra(comm: &Comm) -> Outcome<()> {
 #[cold]
 pub fn engine_error(error: EngineError) -> Error {
     error.into()
-}
-
-/// A count of elements.
-///
-/// # Errors
-/// `MPI_ERR_COUNT` for a negative one.
-#[inline]
-pub fn count<C: Count>(elements: C) -> Outcome<i64> {
-    match elements.to_i64() {
-        elements if elements < 0 => Err(neutral::ERR_COUNT.into()),
-        elements => Ok(elements),
-    }
-}
-
-/// The length of an array.
-///
-/// # Errors
-/// `MPI_ERR_COUNT` for a negative one.
-#[inline]
-pub fn length<I: Integer>(entries: I) -> Outcome<usize> {
-    usize::try_from(entries.to_i64()).map_err(|_| neutral::ERR_COUNT.into())
-}
-
-/// The integers of an array.
-///
-/// # Errors
-/// `MPI_ERR_ARG` for NULL.
-pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Numbers> {
-    let entries = array.entries(length)?;
-    has_room_for(length)?;
-    Ok(entries.iter().map(|entry| entry.to_i64()).collect())
-}
-
-/// The numbers of an array. Those for a few members need no memory of the node, whose lock all its ranks share.
-pub type Numbers = SmallVec<[i64; 8]>;
-
-/// The counts of an array.
-///
-/// # Errors
-/// `MPI_ERR_ARG` for NULL, `MPI_ERR_COUNT` for a negative count.
-pub fn counts<C: Count>(array: Array<'_, C>, length: usize) -> Outcome<Numbers> {
-    let entries = array.entries(length)?;
-    has_room_for(length)?;
-    let mut numbers = Numbers::with_capacity(length);
-    for &entry in entries {
-        numbers.push(count(entry)?);
-    }
-    Ok(numbers)
-}
-
-/// Refuses lists for which there is no memory: a list itself, and what is made of its entries.
-fn has_room_for(entries: usize) -> Outcome<()> {
-    /// More than a block of a datatype takes, or a member of a group, with all copies on the way.
-    const BYTES_PER_ENTRY: usize = 256;
-    match reserve::is_room(entries.saturating_mul(BYTES_PER_ENTRY)) {
-        true => Ok(()),
-        false => Err(neutral::ERR_NO_MEM.into()),
-    }
 }
 
 /// The place for a result of a helper that does not know the argument's name ([`Call::output`] does).
