@@ -24,7 +24,7 @@ LOOM := $(addprefix -p cohort-,base alloc steal bridge core p2p rma coll)
 .PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
 .PHONY: miri fuzz suites soak survive flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption surviving messages nodes collectives windows
-.PHONY: files memory
+.PHONY: sizes files memory
 .PHONY: papers epochs apps results results-names judges files-judges reach cold scale install uninstall portable tarball
 .PHONY: deb wheel spawn arm
 
@@ -351,6 +351,11 @@ memory: build
 windows: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/windows.py --built $(BUILT)
+
+# Messages, one-sided operations and collectives of all sizes beside other MPIs, and the rows in which one is ahead.
+sizes: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/sizes.py --built $(BUILT) --rounds $(or $(ROUNDS),3) --ranks $(or $(RANKS),2)
 
 # Processes that start while a job runs, beside other MPIs.
 spawn: build

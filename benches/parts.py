@@ -58,6 +58,9 @@ PARTS = {
         page="collectives.md"),
     "windows": Part("One-sided operations", ("windows.py",), "dots", "microseconds, or GB/s", heading="Windows",
         page="windows.md"),
+    "sizes": Part("All sizes within a node", ("sizes.py",), "dots", "microseconds", page="sizes.md",
+        about="As by OSU's benchmarks: buffers stay in their ranks' caches if they fit; a collective is timed alone, "
+              "behind a barrier."),
     "files": Part("Files", ("files.py",), "dots", "milliseconds", heading="Files", page="files.md"),
     "memory": Part("Memory of one address space", ("memory.py", "--brief"), "dots", "as named", page="memory.md"),
     "network": Part(
