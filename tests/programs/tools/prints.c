@@ -16,17 +16,25 @@ static int is(const char *how, const char *wanted)
 }
 
 /* Whether a line is under way, too, when rank 0 ends so. */
-static void end(const char *how)
+static void end(const char *how, char **words)
 {
     static char buffer[1 << 20];
+    if (is(how, "another") || is(how, "another_segv"))
+        stdout = fdopen(dup(1), "w");
+    if (is(how, "closed"))
+        fclose(stdout), stdout = fdopen(dup(2), "w"), setvbuf(stdout, NULL, _IOFBF, 4096);
+    if (is(how, "device"))
+        fprintf(fopen("/dev/stdout", "w"), "whole\nbegun"), MPI_Abort(MPI_COMM_WORLD, 3);
+    if (is(how, "log"))
+        fprintf(fopen(words[2], "w"), "whole\nbegun"), MPI_Abort(MPI_COMM_WORLD, 3);
     if (is(how, "full"))
         setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     printf("whole\nbegun");
-    if (is(how, "abort") || is(how, "full"))
+    if (is(how, "abort") || is(how, "full") || is(how, "another") || is(how, "closed"))
         MPI_Abort(MPI_COMM_WORLD, 3);
     if (is(how, "error"))
         MPI_Send(buffer, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
-    if (is(how, "segv"))
+    if (is(how, "segv") || is(how, "another_segv"))
         *(volatile int *)nowhere = 1;
     if (is(how, "raise"))
         raise(SIGSEGV);
@@ -52,11 +60,13 @@ int main(int argc, char **argv)
     const char *how = argv[1];
     if (is(how, "chosen"))
         setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+    if (is(how, "another_many"))
+        stdout = fdopen(dup(1), "w");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (is(how, "chosen") || is(how, "habit"))
         printf("lines %d\n", __flbf(stdout) != 0);
-    else if (is(how, "many"))
+    else if (strstr(how, "many"))
         for (long line = 0; line < atol(argv[2]); line++)
             printf("rank %d prints line %ld\n", rank, line);
     else
@@ -72,7 +82,7 @@ int main(int argc, char **argv)
     if (is(how, "term"))
         pause();
     if (rank == 0)
-        end(how);
+        end(how, argv);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     return 0;

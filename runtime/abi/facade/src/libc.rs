@@ -23,6 +23,23 @@ pub struct SignalSet([c_ulong; 16]);
 #[repr(C)]
 pub struct Stream([u8; 0]);
 
+/// A place in the C library's list of open streams.
+pub type Place = *mut c_void;
+
+/// `stack_t`
+#[repr(C)]
+pub struct SignalStack {
+    /// Its lower end.
+    pub start: *mut c_void,
+    /// [`ON_STACK`] and others.
+    pub flags: c_int,
+    /// Its length.
+    pub size: usize,
+}
+
+/// `SS_ONSTACK`
+pub const ON_STACK: c_int = 1;
+
 /// `_IOLBF`
 pub const LINE_BUFFERED: c_int = 1;
 
@@ -39,6 +56,15 @@ unsafe extern "C" {
     pub fn fflush_unlocked(stream: *mut Stream) -> c_int;
     pub fn ferror_unlocked(stream: *mut Stream) -> c_int;
     pub fn fileno_unlocked(stream: *mut Stream) -> c_int;
+    /// Bytes that the stream holds back.
+    pub fn __fpending(stream: *mut Stream) -> usize;
+    pub fn __fwritable(stream: *mut Stream) -> c_int;
+    /// The first of the open streams; this and the next three ask for no lock.
+    pub fn _IO_iter_begin() -> Place;
+    pub fn _IO_iter_end() -> Place;
+    pub fn _IO_iter_next(place: Place) -> Place;
+    pub fn _IO_iter_file(place: Place) -> *mut Stream;
+    pub fn sigaltstack(new: *const SignalStack, old: *mut SignalStack) -> c_int;
     pub fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;
     pub fn unsetenv(name: *const c_char) -> c_int;
     pub fn __errno_location() -> *mut c_int;

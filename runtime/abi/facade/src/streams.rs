@@ -7,36 +7,56 @@
 //!
 //! What is still held back, a begun line or the buffer that the program chose, goes out before `MPI_Abort` or a fault
 //! ends the rank. Another thread may print at this moment, or the thread that fails may have been printing: a lock that
-//! is taken, or a reader that does not come, is not waited for.
+//! is taken, or a reader that does not come, is not waited for. A program may print through other streams than the C
+//! library's first (`stdout = fdopen(dup(1), "w")`, `fopen("/dev/stdout", "w")`), so the list of all that are open is
+//! looked through for those that lead where standard output does. `MPI_Abort` loses nothing of the other ones either, a
+//! log for instance, as `exit` would not, nor of C++'s `cout` (`sync_with_stdio(false)`). A fault does, as in any
+//! program.
 
 use crate::{fail, is_own, libc};
 use cohort_base::boot::RankBoot;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, fstat};
 
-/// The C library's stream of standard output. A program may put another one in its place, and close that one.
-static OUTPUT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-
 /// How many seconds the last words wait for a reader.
 const PATIENCE: i64 = 1;
+
+/// The most streams that are looked through: the list may change meanwhile.
+const STREAMS_MAX: usize = 4096;
+
+/// C++'s `cout`, its function that finds a stream's buffer, and the one that writes a buffer out.
+static CPP: [AtomicPtr<c_void>; 3] = [const { AtomicPtr::new(ptr::null_mut()) }; 3];
+const CPP_NAMES: [&CStr; 3] = [
+    c"_ZSt4cout",
+    c"_ZNKSt9basic_iosIcSt11char_traitsIcEE5rdbufEv",
+    c"_ZNSt15basic_streambufIcSt11char_traitsIcEE7pubsyncEv",
+];
 
 /// Has the rank's lines come out as they end, and nothing of them be lost at the rank's end without a word.
 pub fn prepare(boot: &'static RankBoot) {
     // SAFETY: the C library's stream, before the program runs or between two of its calls; no buffer is given. The
     // name ends with a zero.
     unsafe {
-        OUTPUT.store(libc::stdout.cast(), Ordering::Relaxed);
         if may_hold_back() && libc::getenv(c"_STDBUF_O".as_ptr()).is_null() {
             libc::setvbuf(libc::stdout, ptr::null_mut(), libc::LINE_BUFFERED, 0);
         }
         // SAFETY: registers a function of this library, which is linked never to be unloaded, and a record that stays.
         libc::on_exit(check, ptr::from_ref(boot).cast_mut().cast());
     }
-    // Last: they use the stream.
+    for (found, name) in CPP.iter().zip(CPP_NAMES) {
+        // SAFETY: a name that ends with a zero; a NULL object stands for the program and its libraries.
+        let symbol = unsafe { libc::dlsym(ptr::null_mut(), name.as_ptr()) };
+        if symbol.is_null() {
+            break;
+        }
+        found.store(symbol, Ordering::Relaxed);
+    }
+    // Last: they use what was found.
     boot.last_words.leave(last_words);
 }
 
@@ -48,19 +68,96 @@ fn may_hold_back() -> bool {
     kind.is_ok_and(|kind| kind != FileType::CharacterDevice)
 }
 
-/// Writes what is held back of standard output, unless that could wait.
+/// Writes what streams hold back, unless that could wait: at a fault, of those that lead where standard output does.
 extern "C" fn last_words() {
-    // SAFETY: a stream of this task's C library, whose lock this thread has. If it had it before, it was interrupted
-    // while it wrote there: then the bytes up to the stream's own mark are complete.
-    unsafe {
-        let stream = OUTPUT.load(Ordering::Relaxed).cast();
-        if libc::ftrylockfile(stream) == 0 {
+    let is_fault = is_in_handler();
+    let mut seconds = PATIENCE;
+    let mut write_out = |stream: *mut libc::Stream| {
+        // SAFETY: a stream of this task's C library, whose lock this thread has. If it had it before, it was
+        // interrupted while it wrote there: then the bytes up to the stream's own mark are complete.
+        unsafe {
             let output = libc::fileno_unlocked(stream);
-            if state(output, PollFlags::OUT, PATIENCE) == PollFlags::OUT {
-                libc::fflush_unlocked(stream);
+            if libc::__fpending(stream) == 0 || is_fault && !is_output(output) {
+                return;
             }
-            libc::funlockfile(stream);
+            match state(output, PollFlags::OUT, seconds) {
+                PollFlags::OUT => {
+                    libc::fflush_unlocked(stream);
+                }
+                // Others have no time of their own.
+                nothing if nothing.is_empty() => seconds = 0,
+                _ => {}
+            }
         }
+    };
+    each_stream(&mut write_out);
+    if !is_fault {
+        // SAFETY: the C library's own stream, if the program has not put another one there: then that one.
+        let output = unsafe { libc::stdout };
+        write_out_cpp(output, seconds);
+    }
+}
+
+/// Whether a signal was taken on a stack of its own, as faults are.
+fn is_in_handler() -> bool {
+    let mut stack = libc::SignalStack { start: ptr::null_mut(), flags: 0, size: 0 };
+    // SAFETY: asks only.
+    unsafe { libc::sigaltstack(ptr::null(), &raw mut stack) == 0 && stack.flags & libc::ON_STACK != 0 }
+}
+
+/// Calls this for each open stream that no other thread has locked. No lock of the list is taken: its holder may be
+/// waiting for a reader. Who closes a stream in this very moment is not looked for.
+fn each_stream(mut act: impl FnMut(*mut libc::Stream)) {
+    // SAFETY: the list is the C library's, and each of its streams is open.
+    unsafe {
+        let (mut place, end) = (libc::_IO_iter_begin(), libc::_IO_iter_end());
+        for _ in 0..STREAMS_MAX {
+            if place == end {
+                return;
+            }
+            let stream = libc::_IO_iter_file(place);
+            place = libc::_IO_iter_next(place);
+            if libc::ftrylockfile(stream) == 0 {
+                act(stream);
+                libc::funlockfile(stream);
+            }
+        }
+    }
+}
+
+/// Whether a descriptor leads where standard output does.
+fn is_output(descriptor: c_int) -> bool {
+    let file = |descriptor: c_int| {
+        // SAFETY: whatever it is now; if it is closed the call fails.
+        let stat = fstat(unsafe { BorrowedFd::borrow_raw(descriptor) }).ok()?;
+        Some((stat.st_dev, stat.st_ino))
+    };
+    let output = rustix::stdio::raw_stdout();
+    descriptor == output || descriptor >= 0 && file(output).is_some_and(|output| file(descriptor) == Some(output))
+}
+
+/// Writes what C++'s `cout` holds back by itself. What it writes to is the program's choice; the C library's stream is
+/// locked meanwhile, as it is what that is at first.
+fn write_out_cpp(stream: *mut libc::Stream, seconds: i64) {
+    let [cout, buffer_of, write_out] = CPP.each_ref().map(|it| it.load(Ordering::Relaxed));
+    if write_out.is_null() || state(rustix::stdio::raw_stdout(), PollFlags::OUT, seconds) != PollFlags::OUT {
+        return;
+    }
+    // SAFETY: functions of the C++ library of these types. `cout` is an object with virtual bases, or still zeros: the
+    // word before the two at which its table begins says where the base is that has the buffer.
+    unsafe {
+        let table: *const isize = cout.cast::<*const isize>().read();
+        if table.is_null() || libc::ftrylockfile(stream) != 0 {
+            return;
+        }
+        let base = cout.byte_offset(table.sub(3).read());
+        let buffer_of = transmute::<*mut c_void, extern "C" fn(*mut c_void) -> *mut c_void>(buffer_of);
+        let write_out = transmute::<*mut c_void, extern "C" fn(*mut c_void) -> c_int>(write_out);
+        let buffer = buffer_of(base);
+        if !buffer.is_null() {
+            write_out(buffer);
+        }
+        libc::funlockfile(stream);
     }
 }
 
@@ -84,19 +181,17 @@ extern "C" fn check(status: c_int, boot: *mut c_void) {
     if !is_own(unsafe { &*boot.cast::<RankBoot>() }) {
         return;
     }
+    let mut is_lost = false;
     // SAFETY: a stream of this task's C library, whose lock this thread has.
-    let is_lost = unsafe {
-        let stream = OUTPUT.load(Ordering::Relaxed).cast();
-        if libc::ftrylockfile(stream) != 0 {
-            return;
-        }
-        let flushed = libc::fflush_unlocked(stream);
-        let failed = flushed != 0 || libc::ferror_unlocked(stream) != 0;
+    each_stream(|stream| unsafe {
         let descriptor = libc::fileno_unlocked(stream);
-        libc::funlockfile(stream);
-        // If it has been closed, or its reader has gone, nobody wants it.
-        failed && state(descriptor, PollFlags::empty(), 0).is_empty()
-    };
+        let has_news = libc::__fpending(stream) != 0 || libc::ferror_unlocked(stream) != 0;
+        if has_news && libc::__fwritable(stream) != 0 && is_output(descriptor) {
+            let failed = libc::fflush_unlocked(stream) != 0 || libc::ferror_unlocked(stream) != 0;
+            // If it has been closed, or its reader has gone, nobody wants it.
+            is_lost |= failed && state(descriptor, PollFlags::empty(), 0).is_empty();
+        }
+    });
     if is_lost {
         let status = if status == 0 { 1 } else { status };
         let reason = "some of what the program printed is lost: standard output cannot be written (a full disk?)";
