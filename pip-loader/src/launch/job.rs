@@ -166,6 +166,8 @@ struct About {
     /// What the user runs, and since when.
     command: String,
     since: SystemTime,
+    /// What it began with as [`oom_score`](super::limits::oom_score).
+    oom_score: Option<i32>,
     /// Whether to say what the memory of ranks takes.
     counters: bool,
     /// The report to make at the end.
@@ -245,6 +247,7 @@ impl<'a> Job<'a> {
             about: About {
                 command: std::mem::take(&mut job.reports.command),
                 since: SystemTime::now(),
+                oom_score: super::limits::oom_score(),
                 counters: job.reports.counters && !job.spaces.isolated,
                 stats: job.reports.stats.clone().filter(|_| !job.spaces.isolated),
                 check: job.reports.check.clone(),
@@ -293,6 +296,7 @@ impl<'a> Job<'a> {
         if self.ends.shutdown.is_some() {
             kill_orphans();
         }
+        self.tell_score();
         self.spawner.node.report();
         let caption = self.caption();
         let mut lost = self.write_timeline(&caption);
@@ -368,7 +372,12 @@ impl<'a> Job<'a> {
         while self.ends.shutdown.is_none() && (!is_read(self) || is_left(self)) {
             if Instant::now() >= until {
                 if is_read(self) {
-                    return;
+                    return say(format_args!(
+                        "{} did not call MPI in {} s since the last rank has ended without MPI_Init: the job ends \
+                         without waiting for that, and whoever calls MPI there later is refused",
+                        end::children_in_words(),
+                        LEFT_TIME.as_secs()
+                    ));
                 }
                 return say(format_args!(
                     "{} may write to the output of the ranks, {} s after the last rank has ended: what comes from now \
@@ -400,6 +409,19 @@ impl<'a> Job<'a> {
         }
         // The last that was passed on may have found nobody.
         self.look_for_reader();
+    }
+
+    /// A process that a rank has started may write to the rank's file, where no library of ours sees it.
+    fn tell_score(&self) {
+        let (before, now) = (self.about.oom_score, super::limits::oom_score());
+        if let (Some(before), Some(now)) = (before, now)
+            && before != now
+        {
+            say(format_args!(
+                "oom_score_adj was {before} when the ranks started and is {now}: what somebody has written to that \
+                 file of one of them holds for pip-exec and all ranks of the node, as they share an address space"
+            ));
+        }
     }
 
     /// Whether other nodes still run that need this one to pass failures on.
@@ -457,6 +479,9 @@ impl<'a> Job<'a> {
                 self.alive.remove(&founder.process());
             }
             self.kill_alive(Signal::SIGTERM);
+            if let Some(why) = super::limits::full_maps() {
+                say(format_args!("{why}"));
+            }
             self.ends.shutdown = Some(Shutdown { status, kill_at: Instant::now() + GRACE, killed: None });
             self.disperse();
         }

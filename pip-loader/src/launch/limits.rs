@@ -83,6 +83,30 @@ pub fn check_map_count(ranks: usize, needed: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// What the kernel adds to this process's score when memory has run out. The ranks share it with their address space.
+#[must_use]
+pub fn oom_score() -> Option<i32> {
+    fs::read_to_string("/proc/self/oom_score_adj").ok()?.trim().parse().ok()
+}
+
+/// So few map entries are none: what makes one more may need two.
+const FEW: usize = 8;
+
+/// What to say of a job that fails while no map entry is left. Whatever needs memory fails then, in any rank, and few
+/// programs say why.
+#[must_use]
+pub fn full_maps() -> Option<String> {
+    let (limit, used) = (max_map_count(), used_map_entries());
+    (used + FEW >= limit).then(|| {
+        format!(
+            "the ranks have {used} memory map entries together, as they share an address space, and vm.max_map_count \
+             is {limit}: memory and threads may have been refused (ENOMEM, EAGAIN); pip-exec --isolate gives each one \
+             of its own, or raise it: sudo sysctl vm.max_map_count={}",
+            4 * limit
+        )
+    })
+}
+
 /// A limit of one process, which here is one of all ranks of the node together.
 struct Shared {
     resource: Resource,

@@ -49,7 +49,7 @@ const MPICH_EXTRA: [&str; 20] = [
 
 /// Calls of the C library that a rank may not make as a program by itself does (`facade/src/memory.rs`, `limit.rs`,
 /// `names.rs`).
-const OF_LIBC: [&str; 33] = [
+const OF_LIBC: [&str; 42] = [
     "__open64_2",
     "__open_2",
     "__openat64_2",
@@ -74,6 +74,7 @@ const OF_LIBC: [&str; 33] = [
     "brk",
     "mmap",
     "mmap64",
+    "mprotect",
     "mremap",
     "munmap",
     "prlimit",
@@ -81,8 +82,16 @@ const OF_LIBC: [&str; 33] = [
     "readlink",
     "readlinkat",
     "sbrk",
+    "setegid",
+    "seteuid",
+    "setgid",
+    "setregid",
+    "setresgid",
+    "setresuid",
+    "setreuid",
     "setrlimit",
     "setrlimit64",
+    "setuid",
 ];
 
 fn output(program: &str, arguments: &[&str]) -> String {

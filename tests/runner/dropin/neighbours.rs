@@ -37,6 +37,8 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial(name.into(), executed));
     let name = "dropin/neighbours/what a rank sets for all is told once";
     trials.push(trial(name.into(), sets));
+    trials.push(trial("dropin/neighbours/a process of a rank changes what holds for all ranks".into(), weighed));
+    trials.push(trial("dropin/neighbours/a rank becomes another user".into(), another_user));
     for words in [&[][..], &["--isolate"], &["env", "A=1"], &["--isolate", "env", "A=1"]] {
         let name = format!("dropin/neighbours/a rank knows its place before MPI {}", words.join(" "));
         trials.push(trial(name.trim_end().into(), move || placed(words)));
@@ -189,5 +191,32 @@ fn sets() -> Outcome {
     match told(&ended, "holds for all") {
         0 => Ok(()),
         _ => Err(ended.failure("said of an address space of its own")),
+    }
+}
+
+/// A process that a rank has started writes to the rank's file.
+fn weighed() -> Outcome {
+    let order = "test \"$(cat /proc/$PPID/oom_score_adj)\" != 777 && echo 777 >/proc/$PPID/oom_score_adj";
+    let run = |options: &[&str]| two()?.args(options).arg(compiled("orders", &[])?).arg(order).run()?.expect_code(0);
+    run(&[])?.expect_text("passed")?.expect_text("is 777: what somebody has written to that file of one of them")?;
+    let ended = run(&["--isolate"])?.expect_text("passed")?;
+    match ended.stderr.contains("777") {
+        false => Ok(()),
+        true => Err(ended.failure("said of an address space of its own")),
+    }
+}
+
+/// A rank becomes another user: the others are told what they lose, once, and it still ends with its launcher. Nobody
+/// but root can try.
+fn another_user() -> Outcome {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let ended = two()?.arg(compiled("orders", &[])?).args(["true", "65534"]).run()?.expect_code(0)?;
+    let ended = ended.expect_text("passed")?;
+    let words = "cohort: rank 1 changes its user or group (setresgid), which holds for all ranks of the node";
+    match (ended.stderr.matches(words).count(), ended.stderr.matches("changes its").count()) {
+        (1, 1) => Ok(()),
+        _ => Err(ended.failure("it is not said once")),
     }
 }

@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
         trial("faults/a program in the background is refused MPI".into(), || background(&[])),
         trial("faults/an isolated program in the background is refused MPI".into(), || background(&["--isolate"])),
         trial("faults/a program in the background that uses no MPI".into(), background_without_mpi),
+        trial("faults/a program in the background that stays is named".into(), background_for_ever),
     ]
 }
 
@@ -72,4 +73,15 @@ fn background(options: &[&str]) -> Outcome {
 fn background_without_mpi() -> Outcome {
     let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2"]).arg(program("background")?).arg("nothing");
     job.seconds(60).run()?.expect_code(0).map(drop)
+}
+
+/// Nobody knows whether it is yet to call MPI: the job ends, and says so.
+fn background_for_ever() -> Outcome {
+    // The runner looks for what is left when the shell ends.
+    let script = "\"$0\" -n 2 \"$1\" nothing numbers; status=$?; kill $(cat numbers); exit $status";
+    let folder = place::scratch()?;
+    let _ = std::fs::remove_file(folder.join("numbers"));
+    let shell = Program::new("sh").directory(&folder).args(["-c", script]).arg(place::built_file("pip-exec")?);
+    let ended = shell.arg(program("background")?).seconds(60).run()?.expect_code(0)?;
+    ended.expect_text("left behind by ranks, did not call MPI in 5 s since").map(drop)
 }

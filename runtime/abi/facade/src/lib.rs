@@ -22,6 +22,7 @@ mod singleton;
 pub mod space;
 pub mod stack;
 mod streams;
+pub mod user;
 
 use cohort_abi::openmpi::Objects;
 use cohort_abi::{Abi, Table};

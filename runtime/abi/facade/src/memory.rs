@@ -110,33 +110,64 @@ pub unsafe extern "C" fn mmap(
         Some(boot) => unsafe { map_here(boot, with, flags) },
     };
     if result == Err(Errno::NOMEM) {
-        look_at_room(length);
+        look_at_room("mmap", length, || has_no_room(length));
     }
     ptr::with_exposed_provenance_mut(given(result))
 }
 
-/// Says once that an address space may be full which is that of several ranks: there was no room for some memory.
+/// Says once that an address space may be full which is that of several ranks: a call that found no room has failed.
 #[cold]
-fn look_at_room(length: usize) {
+fn look_at_room(call: &str, length: usize, has_no_room: impl FnOnce() -> bool) {
     static IS_SAID: AtomicBool = AtomicBool::new(false);
     let Some(boot) = shared() else {
         return;
     };
-    // Nor is there room for what no memory is needed for, though a process of its own would have it.
-    let is_much = length > MOST || getrlimit(Resource::As).current.is_some();
-    // SAFETY: new memory, at no particular address.
-    let map = || unsafe { mm::mmap_anonymous(ptr::null_mut(), length, mm::ProtFlags::empty(), RESERVED) };
-    if is_much || map().map(|place| give_back(place, length)) != Err(Errno::NOMEM) {
-        return;
-    }
-    if !IS_SAID.swap(true, Ordering::Relaxed) {
+    if has_no_room() && !IS_SAID.swap(true, Ordering::Relaxed) {
         complain(format_args!(
-            "cohort: rank {} finds no room for {length} bytes (mmap): the ranks of the node share an address space, \
+            "cohort: rank {} finds no room for {length} bytes ({call}): the ranks of the node share an address space, \
              with what each of them has reserved, and its number of mappings (vm.max_map_count); pip-exec --isolate \
              gives each one of its own\n",
             boot.world_rank
         ));
     }
+}
+
+/// New memory, at no particular address.
+fn map_some(length: usize) -> Result<*mut c_void, Errno> {
+    // SAFETY: takes nobody's memory.
+    unsafe { mm::mmap_anonymous(ptr::null_mut(), length, mm::ProtFlags::empty(), RESERVED) }
+}
+
+/// Whether there is no room either for what no memory is needed for, though a process of its own would have it.
+fn has_no_room(length: usize) -> bool {
+    let is_much = length > MOST || getrlimit(Resource::As).current.is_some();
+    !is_much && map_some(length).map(|place| give_back(place, length)) == Err(Errno::NOMEM)
+}
+
+/// Whether no mapping can be cut in two: that makes more of them.
+fn has_no_mapping() -> bool {
+    let length = 3 * page();
+    let cut = map_some(length).and_then(|place| {
+        // SAFETY: the page in the middle, which nobody uses.
+        let cut = unsafe { mm::mprotect(place.byte_add(page()), page(), mm::MprotectFlags::READ) };
+        give_back(place, length);
+        cut
+    });
+    cut == Err(Errno::NOMEM)
+}
+
+/// `mprotect(2)`: what has room for no further mapping is told so, as the kernel says `ENOMEM` of other things, too.
+///
+/// # Safety
+/// As `mprotect(2)`.
+pub unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int {
+    let arguments = [address.addr(), length, protection as usize, 0, 0, 0];
+    // SAFETY: the caller's promise.
+    let result = unsafe { call(linux_raw_sys::general::__NR_mprotect, arguments) };
+    if result == Err(Errno::NOMEM) {
+        look_at_room("mprotect", length, has_no_mapping);
+    }
+    given(result) as c_int
 }
 
 fn give_back(place: *mut c_void, length: usize) {
@@ -229,6 +260,9 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
             });
         }
         None => result = unmap(),
+    }
+    if result == Err(Errno::NOMEM) {
+        look_at_room("munmap", length, has_no_mapping);
     }
     given(result.map(|()| 0)) as c_int
 }

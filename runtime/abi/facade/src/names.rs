@@ -15,6 +15,8 @@ macro_rules! own_names {
             (old: *mut c_void, length: usize, wanted: usize, flags: c_int, place: *mut c_void) -> *mut c_void
             = remap::mremap }
             $crate::own_name! { munmap (address: *mut c_void, length: usize) -> c_int = memory::munmap }
+            $crate::own_name! { mprotect (address: *mut c_void, length: usize, protection: c_int) -> c_int
+            = memory::mprotect }
             $crate::own_name! { shmat (segment: c_int, address: *const c_void, flags: c_int) -> *mut c_void
             = segment::shmat }
             $crate::own_name! { shmdt (address: *const c_void) -> c_int = segment::shmdt }
@@ -50,6 +52,14 @@ macro_rules! own_names {
             (path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void = space::freopen }
             $crate::own_name! { mlockall (flags: c_int) -> c_int = space::mlockall }
             $crate::own_name! { munlockall () -> c_int = space::munlockall }
+            $crate::own_name! { setuid (user: c_uint) -> c_int = user::setuid }
+            $crate::own_name! { seteuid (user: c_uint) -> c_int = user::seteuid }
+            $crate::own_name! { setreuid (real: c_uint, effective: c_uint) -> c_int = user::setreuid }
+            $crate::own_name! { setresuid (real: c_uint, effective: c_uint, saved: c_uint) -> c_int = user::setresuid }
+            $crate::own_name! { setgid (group: c_uint) -> c_int = user::setgid }
+            $crate::own_name! { setegid (group: c_uint) -> c_int = user::setegid }
+            $crate::own_name! { setregid (real: c_uint, effective: c_uint) -> c_int = user::setregid }
+            $crate::own_name! { setresgid (real: c_uint, effective: c_uint, saved: c_uint) -> c_int = user::setresgid }
         }
     };
 }

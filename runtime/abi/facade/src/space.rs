@@ -86,7 +86,7 @@ pub fn look_at_limit(resource: c_int, soft: u64) {
 }
 
 /// Says once what a rank sets for all.
-fn tell(boot: &RankBoot, is_said: &AtomicBool, does: fmt::Arguments<'_>, meaning: &str) {
+pub fn tell(boot: &RankBoot, is_said: &AtomicBool, does: fmt::Arguments<'_>, meaning: &str) {
     if !is_said.swap(true, Ordering::Relaxed) {
         complain(format_args!(
             "cohort: rank {} {does}, which holds for all ranks of the node, as they share an address space \
@@ -173,14 +173,16 @@ unsafe fn look(path: *const c_char, is_written: bool) {
 }
 
 /// A function of the C library's that is looked up once.
-struct Original(AtomicPtr<c_void>, &'static CStr);
+pub struct Original(AtomicPtr<c_void>, &'static CStr);
 
 impl Original {
-    const fn new(name: &'static CStr) -> Self {
+    /// That of this name.
+    pub const fn new(name: &'static CStr) -> Self {
         Self(AtomicPtr::new(null_mut()), name)
     }
 
-    fn get(&self) -> *mut c_void {
+    /// Its address.
+    pub fn get(&self) -> *mut c_void {
         let mut found = self.0.load(Ordering::Relaxed);
         if found.is_null() {
             found = memory::original(self.1);
