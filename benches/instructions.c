@@ -80,6 +80,15 @@ static void isend_8(void) {
     }
     message_to_1();
 }
+/* What a cell of the ring does not hold, and what goes in a block. */
+static void isend_bytes(int bytes) {
+    if (rank == 0) {
+        COUNTED(MPI_Isend(long_out, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &request));
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else MPI_Recv(long_in, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+static void isend_100(void) { isend_bytes(100); }
+static void isend_500(void) { isend_bytes(500); }
 static void wait_sent(void) {
     if (rank == 0) {
         MPI_Isend(out, 1, MPI_LONG, 1, 1, MPI_COMM_WORLD, &request);
@@ -369,6 +378,8 @@ static const Call apart[] = {
     {"Recv, there", recv_8},
     {"Recv, any source", recv_any},
     {"Isend", isend_8},
+    {"Isend, 100 B", isend_100},
+    {"Isend, 500 B", isend_500},
     {"Irecv, not there", irecv_8},
     {"Irecv, there", irecv_there},
     {"Wait, sent", wait_sent},

@@ -57,24 +57,32 @@ mod blocks {
     use cohort_alloc::Heap;
     use core::ptr::null_mut;
 
-    /// Blocks that a rank keeps at most.
-    const BLOCKS: usize = 4;
+    /// Long blocks that a rank keeps at most.
+    const LONG_BLOCKS: usize = 4;
 
     /// Data of the longest message that an eager buffer carries.
-    const DATA: usize = 16 << 10;
+    const LONG: usize = 16 << 10;
+
+    /// Short blocks that a rank keeps at most: a burst of messages.
+    const SHORT_BLOCKS: usize = 64;
+
+    /// Data of the longest message in a short block.
+    const SHORT: usize = 2 << 10;
 
     /// Bytes of a cache line.
     const LINE: usize = 64;
 
     /// An eager buffer. The data begins in its first [`ALIGN`] bytes, behind the mark.
     #[repr(C, align(128))]
-    struct Block {
+    struct Block<const DATA: usize> {
         mark: Mark,
-        data: [u8; DATA + LINE],
+        /// Where the data may begin.
+        begin: [u8; LINE],
+        data: [u8; DATA],
     }
 
     /// A place in the first half of this tells where the block begins.
-    const ALIGN: usize = align_of::<Block>();
+    const ALIGN: usize = align_of::<Block<LONG>>();
     const _: () = assert!(size_of::<Mark>() + LINE <= ALIGN);
 
     /// Where data begins in its block that is copied from an address: at least behind the mark.
@@ -84,44 +92,69 @@ mod blocks {
         MARK + (from.wrapping_sub(MARK)) % LINE
     }
 
-    /// What a rank keeps: made when they are first needed, never freed.
+    /// Blocks of one length: made when they are first needed, never freed.
     #[derive(Debug)]
-    pub(crate) struct EagerBuffers([*mut Block; BLOCKS]);
-
-    impl EagerBuffers {
-        /// No blocks yet.
-        pub(crate) const NONE: Self = Self([null_mut(); BLOCKS]);
+    struct Stock<const DATA: usize, const BLOCKS: usize> {
+        blocks: [*mut Block<DATA>; BLOCKS],
+        /// The one behind that which was taken last.
+        next: usize,
     }
 
-    impl EagerBuffers {
-        /// Room for a message of `bytes` bytes, copied from `from`, in an eager buffer, the first one that is free.
-        /// `None`: none is, or the message is too long. By the holder of the claim of the rank whose heap this is.
+    impl<const DATA: usize, const BLOCKS: usize> Stock<DATA, BLOCKS> {
+        const NONE: Self = Self { blocks: [null_mut(); BLOCKS], next: 0 };
+
+        /// Takes a block that is free: the first one, which a message that is answered finds in the caches, or the
+        /// next one, as in a burst those come back in the order in which they were taken. `None`: neither is.
         #[inline]
-        pub(crate) fn take(&mut self, heap: &Heap, bytes: u64, from: *const u8) -> Option<*mut u8> {
-            if bytes > DATA as u64 {
-                return None;
-            }
-            for place in &mut self.0 {
-                if place.is_null() {
-                    *place = make(heap)?;
+        fn take(&mut self, heap: &Heap) -> Option<*mut u8> {
+            for at in [0, self.next] {
+                let block = &mut self.blocks[at];
+                if block.is_null() {
+                    *block = make(heap)?;
                 }
                 // SAFETY: eager buffers are never freed.
-                unsafe {
-                    if (**place).mark.take() {
-                        return Some(place.cast::<u8>().add(offset_for(from.addr())));
-                    }
+                if unsafe { (**block).mark.take() } {
+                    self.next = if at + 1 < BLOCKS { at + 1 } else { 0 };
+                    return Some(block.cast());
                 }
             }
             None
         }
     }
 
+    /// What a rank keeps.
+    #[derive(Debug)]
+    pub(crate) struct EagerBuffers {
+        long: Stock<LONG, LONG_BLOCKS>,
+        short: Stock<SHORT, SHORT_BLOCKS>,
+    }
+
+    impl EagerBuffers {
+        /// No blocks yet.
+        pub(crate) const NONE: Self = Self { long: Stock::NONE, short: Stock::NONE };
+
+        /// Room for a message of `bytes` bytes, copied from `from`, in an eager buffer. `None`: none is free, or the
+        /// message is too long. By the holder of the claim of the rank whose heap this is.
+        #[inline]
+        pub(crate) fn take(&mut self, heap: &Heap, bytes: u64, from: *const u8) -> Option<*mut u8> {
+            let block = if bytes <= SHORT as u64 {
+                self.short.take(heap)
+            } else if bytes <= LONG as u64 {
+                self.long.take(heap)
+            } else {
+                None
+            };
+            // SAFETY: inside the block.
+            block.map(|block| unsafe { block.byte_add(offset_for(from.addr())) })
+        }
+    }
+
     /// Makes a block, which is free; `None` when memory is short.
     #[cold]
-    fn make(heap: &Heap) -> Option<*mut Block> {
+    fn make<const DATA: usize>(heap: &Heap) -> Option<*mut Block<DATA>> {
         // SAFETY: blocks are made under the claim, which allows the heap's use.
-        let block = unsafe { heap.alloc(size_of::<Block>(), ALIGN)? };
-        let block = block.cast::<Block>().as_ptr();
+        let block = unsafe { heap.alloc(size_of::<Block<DATA>>(), ALIGN)? };
+        let block = block.cast::<Block<DATA>>().as_ptr();
         // SAFETY: a fresh block that is large enough.
         unsafe { (&raw mut (*block).mark).write(Mark(AtomicU32::new(0))) };
         Some(block)
@@ -133,8 +166,9 @@ mod blocks {
     /// `data` came from [`EagerBuffers::take`], and nobody uses it any more.
     #[inline]
     pub(crate) unsafe fn give_back(data: *mut u8) {
-        // SAFETY: the caller's promise; eager buffers are never freed.
-        unsafe { (*data.map_addr(|it| it & !(ALIGN - 1)).cast::<Block>()).mark.give_back() };
+        let block = data.map_addr(|it| it & !(ALIGN - 1));
+        // SAFETY: the caller's promise; each block begins with its mark, and eager buffers are never freed.
+        unsafe { (*block.cast::<Mark>()).give_back() };
     }
 }
 

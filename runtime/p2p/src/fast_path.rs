@@ -10,7 +10,9 @@ use crate::direct::receive_directly;
 use crate::messages::{Here, receive_or_wait, take};
 use crate::operation::{Operation, OperationKind};
 pub use crate::outbox::{LONGEST, Then, send_short as send};
+use crate::protocol::choice;
 use crate::remote::post_receive;
+use crate::state::outbox_to;
 use crate::want::Want;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
@@ -21,6 +23,13 @@ use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestRef};
 use cohort_datatype::{Buffer, OwnedBuffer};
 use core::ptr::NonNull;
+
+/// [`send`] of a longer message that is [eager](cohort_core::node::Node::is_eager). `false`: nothing was done.
+#[inline(never)]
+pub fn send_longer(claim: &mut Claim<'_>, buffer: &Buffer<'_>, to: LocalRank, envelope: &Envelope) -> bool {
+    // What lines up is bounded: a blocking send waits behind many that have.
+    outbox_to(claim, to).is_free() && choice::send_eager(claim, buffer, to, envelope)
+}
 
 /// Receives what one rank of this node sends with a tag, with a spent record of the claimed rank, which is then
 /// complete or pending. `false`: nothing was done, and the record is spent as before.

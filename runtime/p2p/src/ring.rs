@@ -66,7 +66,7 @@ const MESSAGE_CELLS: u64 = 3;
 const _: () = assert!(CELLS - PUBLISH_EVERY + 1 >= MESSAGE_CELLS);
 
 /// Bytes behind a cell's turn.
-const BODY: usize = 60;
+pub const BODY: usize = 60;
 
 /// Bytes of a header.
 const HEADER: usize = size_of::<Header>();
@@ -87,7 +87,7 @@ pub enum PayloadKind {
     Marked,
     /// A [`crate::protocol::Block`]: where the packed data is.
     Block,
-    /// The same, in a block that goes back to its sender at once (`kept.rs`).
+    /// The same, in a block that goes back to its sender at once (`eager_buffers.rs`).
     EagerBuffer,
     /// A [`crate::protocol::types::Compared`]: the same, and of which types it is.
     Compared,

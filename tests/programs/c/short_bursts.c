@@ -1,14 +1,18 @@
-// Messages of 0 to 60 bytes, of blocking and nonblocking sends in turn, to all other ranks at once: each comes whole
+// Messages of 0 to 2500 bytes, of blocking and nonblocking sends in turn, to all other ranks at once: each comes whole
 // and in its order, into receives that wait for it, that come late, and that take any source.
 //# ranks: 2 3 6
 //# progress: none steal thread
 #include "check.h"
-enum { MESSAGES = 3000, LONGEST = 60, WINDOW = 100 };
+enum { MESSAGES = 3000, LONGEST = 2500, WINDOW = 100 };
 
 static unsigned next(unsigned *state) { return (*state = *state * 1664525u + 1013904223u) >> 8; }
 
-/* Mostly so short that two share a cache line. */
-static int length_of(unsigned *state) { return next(state) % 5 ? next(state) % 14 : next(state) % (LONGEST + 1); }
+/* Mostly so short that two share a cache line; a fifth of all follow each other and need blocks of the sender's. */
+static int length_of(unsigned *state, int number) {
+    int any = next(state) % (LONGEST + 1);
+    if (number % 1000 >= 800) return any;
+    return next(state) % 5 ? any % 14 : any % 300;
+}
 
 static void fill(unsigned char *data, int length, int sender, int number) {
     for (int byte = 0; byte < length; byte++) data[byte] = sender * 31 + number * 7 + byte;
@@ -23,7 +27,7 @@ int main(int argc, char **argv) {
         unsigned lengths = 17 + root, ways = 99 * root;
         int pending = 0;
         for (int number = 0; number < MESSAGES; number++) {
-            int length = length_of(&lengths);
+            int length = length_of(&lengths, number);
             if (rank == root) {
                 for (int other = 0; other < size; other++) {
                     if (other == root) continue;

@@ -72,13 +72,25 @@ pub(super) fn send<A: Abi, C: Count>(
         return false;
     };
     let bytes = near.bytes as usize;
-    if bytes > fast_path::LONGEST {
-        return false;
-    }
     let envelope = Envelope { context: near.comm.context(), source: near.comm.me() as i32, tag };
+    if bytes > fast_path::LONGEST {
+        return send_longer(call, &near, buffer.datatype.neutral(), &envelope);
+    }
     let claim = &mut call.rank().enter();
     // SAFETY: the arguments of a call, for which MPI promises that the buffer is readable.
     unsafe { fast_path::send(claim, near.base, bytes, near.peer, envelope, then) }
+}
+
+/// [`send`] of a message that does not fit in a cell of a ring.
+#[inline(never)]
+fn send_longer<A: Abi>(call: &Call<'_, A>, near: &Near<'_>, datatype: u32, envelope: &Envelope) -> bool {
+    let Some(datatype) = predefined(datatype) else {
+        return false;
+    };
+    // SAFETY: the arguments of a call, for which MPI promises that the buffer is readable.
+    let buffer = unsafe { datatype::Buffer::new(near.base, near.count, &datatype) };
+    let claim = &mut call.rank().enter();
+    fast_path::send_longer(claim, &buffer, near.peer, envelope)
 }
 
 /// `MPI_Isend`; says whether it was done.

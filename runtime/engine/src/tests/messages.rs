@@ -77,7 +77,7 @@ const ALL_SETTINGS: [(Progress, WaitMode); 4] = [
 fn messages_of_every_protocol_arrive() {
     for (progress, mode) in ALL_SETTINGS {
         let node = Node::for_test_with(2, settings(progress, mode));
-        let lengths = [0, 1, 4, 8, 44, 45, 1004, 1005, 16384, 16385, 65536, 65537, 3_000_001];
+        let lengths = [0, 1, 4, 8, 44, 45, 224, 225, 2048, 2049, 16384, 16385, 65536, 65537, 3_000_001];
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for (tag, &length) in (0..).zip(&lengths) {

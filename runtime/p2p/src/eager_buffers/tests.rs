@@ -66,22 +66,43 @@ fn data_lies_as_in_the_buffer_and_tells_its_block() {
     let rank = Node::for_test(1).rank(0);
     let claim = rank.enter();
     let mut kept = EagerBuffers::NONE;
-    for at in 0..200_usize {
+    for (at, bytes) in (0..200).flat_map(|at| [(at, 2 << 10), (at, 16 << 10)]) {
         let from = core::ptr::without_provenance(4096 + at);
-        let data = kept.take(claim.heap(), 16 << 10, from).expect("memory");
+        let data = kept.take(claim.heap(), bytes, from).expect("memory");
         assert_eq!(data.addr() % 64, at % 64);
-        let other = kept.take(claim.heap(), 16 << 10, from).expect("memory");
-        assert!(data.addr().abs_diff(other.addr()) > 16 << 10);
+        let other = kept.take(claim.heap(), bytes, from).expect("memory");
+        assert!(data.addr().abs_diff(other.addr()) as u64 > bytes);
         // SAFETY: both were just taken, and hold nothing.
         unsafe {
             // The whole block is there, to its last byte.
-            data.write_bytes(1, 16 << 10);
+            data.write_bytes(1, bytes as usize);
             give_back(data);
-            let again = kept.take(claim.heap(), 1, from).expect("memory");
+            let again = kept.take(claim.heap(), bytes, from).expect("memory");
             assert_eq!(again, data);
             give_back(again);
             give_back(other);
         }
     }
     assert!(kept.take(claim.heap(), (16 << 10) + 1, core::ptr::null()).is_none());
+}
+
+#[cfg(not(loom))]
+#[test]
+fn a_burst_takes_all_blocks_and_those_that_come_back_in_order() {
+    use cohort_core::Node;
+    use std::collections::{HashSet, VecDeque};
+    let rank = Node::for_test(1).rank(0);
+    let claim = rank.enter();
+    let mut kept = EagerBuffers::NONE;
+    let mut take = || kept.take(claim.heap(), 1000, core::ptr::null());
+    let mut under_way: VecDeque<_> = core::iter::from_fn(&mut take).collect();
+    assert_eq!(under_way.iter().collect::<HashSet<_>>().len(), 64);
+    for _ in 0..200 {
+        let first = under_way.pop_front().expect("as many");
+        // SAFETY: it was taken, and holds nothing.
+        unsafe { give_back(first) };
+        assert_eq!(take(), Some(first));
+        assert_eq!(take(), None);
+        under_way.push_back(first);
+    }
 }

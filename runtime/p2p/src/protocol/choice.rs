@@ -4,9 +4,9 @@
 //!
 //! | protocol | which messages | copies | module |
 //! |---|---|---|---|
-//! | inline | up to [`PAYLOAD_MAX`] bytes | into the ring, out of it | [`eager`] |
+//! | inline | up to [`INLINE_MAX`] bytes | into the ring, out of it | [`eager`] |
 //! | inline, marked | the same with a [`Mark`](super::Mark), while somebody follows messages (`COHORT_TRACE`) | one more at either end | [`marked`] |
-//! | eager | up to `COHORT_EAGER_MAX` | into a block, out of it: one of the few that the sender keeps (`kept.rs`), or of its heap | [`eager`] |
+//! | eager | up to `COHORT_EAGER_MAX` | into a block, out of it: one of those that the sender keeps (`eager_buffers.rs`), or of its heap | [`eager`] |
 //! | eager with its types | the same, with `COHORT_CHECK=members` | the same | [`compared`] |
 //! | rendezvous | longer ones, and synchronous sends | one, from user buffer to user buffer; of more than [`rendezvous::AT_ONCE_MAX`] bytes by several ranks (`operation/job.rs`) | [`rendezvous`] |
 //! | rendezvous by a pipelined copy | those of 16 to 512 K whose sender waits, or writes its data anew, where every rank has a CPU | two, piece by piece through a pipeline of the sender's, if one is free and the receiver wants it | [`pipelined`] |
@@ -18,7 +18,7 @@ use super::{compared, eager, marked, pipelined, rendezvous};
 use crate::failing;
 use crate::operation::Operation;
 use crate::packed::PackedBlock;
-use crate::ring::PAYLOAD_MAX;
+use crate::ring::{BODY, HEAD_PAYLOAD};
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
@@ -28,6 +28,10 @@ use cohort_core::rank::Rank;
 use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
+
+/// The longest data that travels in cells of the ring: those of four. What is longer takes less time in a block, whose
+/// copy is one run of bytes.
+const INLINE_MAX: u64 = (HEAD_PAYLOAD + 3 * BODY) as u64;
 
 /// How a message travels within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +159,7 @@ impl Eager {
     /// That of a message to which nothing is added.
     #[inline(always)]
     fn by_length(bytes: u64) -> Self {
-        match bytes > PAYLOAD_MAX as u64 {
+        match bytes > INLINE_MAX {
             true => Self::Block,
             false => Self::Inline,
         }
@@ -184,6 +188,12 @@ impl Eager {
             }
         }
     }
+}
+
+/// Sends a message that is eager. `false`: nothing was done.
+#[inline(always)]
+pub(crate) fn send_eager(claim: &mut Claim<'_>, buffer: &Buffer<'_>, to: LocalRank, envelope: &Envelope) -> bool {
+    Eager::by_length(buffer.bytes()).send(claim, buffer, to, envelope).is_ok()
 }
 
 /// Sends packed bytes in a block of the claimed rank's heap. Their types are not known any more.

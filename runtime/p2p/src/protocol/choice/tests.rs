@@ -16,7 +16,7 @@ fn protocols<const N: usize>(node: &'static Node, context: u32, lengths: [u64; N
 #[test]
 fn lengths_choose() {
     let node = Node::for_test_with(2, Settings { eager_max: EAGER_MAX, ..Settings::DEFAULT });
-    let inline = PAYLOAD_MAX as u64;
+    let inline = INLINE_MAX;
     let eager = EAGER_MAX as u64;
     let lengths = [0, inline, inline + 1, eager, eager + 1];
     let [short, block] = [Eager::Inline, Eager::Block].map(Protocol::Eager);
@@ -47,9 +47,8 @@ fn followed_messages_are_marked_as_long_as_that_is() {
     let node = Node::for_test_with(2, Settings { eager_max: EAGER_MAX, ..Settings::DEFAULT });
     let lengths = [8, DATA_MAX as u64, DATA_MAX as u64 + 1, EAGER_MAX as u64 + 1];
     let [short, block, marked] = [Eager::Inline, Eager::Block, Eager::Marked].map(Protocol::Eager);
-    for (follows, shorts) in zip([true, false], [marked, short]) {
+    for (follows, [shortest, longest]) in zip([true, false], [[marked, marked], [short, block]]) {
         node.follow_messages(follows);
-        let between = if follows { block } else { short };
-        assert_eq!(protocols(node, 0, lengths), [shorts, shorts, between, Protocol::Rendezvous]);
+        assert_eq!(protocols(node, 0, lengths), [shortest, longest, block, Protocol::Rendezvous]);
     }
 }
