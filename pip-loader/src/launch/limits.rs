@@ -3,6 +3,7 @@
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use pip_ground::{Refusal, say};
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
 /// What `pip-exec` itself needs, in bytes.
@@ -49,9 +50,18 @@ pub fn max_map_count() -> usize {
     limit.unwrap_or(65530)
 }
 
-/// Map entries that this address space has.
+/// Map entries that this address space has. Takes no memory for their text, as there may be no entry left for that.
 fn used_map_entries() -> usize {
-    fs::read_to_string("/proc/self/maps").map_or(100, |maps| maps.lines().count())
+    let count = || {
+        let (mut maps, mut piece, mut lines) = (fs::File::open("/proc/self/maps")?, [0; 16 << 10], 0);
+        loop {
+            match maps.read(&mut piece)? {
+                0 => return Ok::<_, io::Error>(lines),
+                read => lines += piece[..read].iter().filter(|&&byte| byte == b'\n').count(),
+            }
+        }
+    };
+    count().unwrap_or(100)
 }
 
 /// Map entries that this address space may have beside those that it has.
