@@ -19,6 +19,8 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 static int rank, ranks;
 static char *from, *to;
 static int *counts, *places, *shares; /* of collectives whose lengths differ */
+static MPI_Datatype *types;
+static MPI_Comm ring;
 static MPI_Win win;
 
 static void latency(int size)
@@ -30,6 +32,35 @@ static void latency(int size)
         MPI_Recv(to, size, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Send(from, size, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
     }
+}
+
+static void latency_any(int size)
+{
+    if (rank == 0) {
+        MPI_Send(from, size, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+        MPI_Recv(to, size, MPI_CHAR, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (rank == 1) {
+        MPI_Recv(to, size, MPI_CHAR, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(from, size, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    }
+}
+
+/* With both neighbours in a ring, as a program with halos does. */
+static void halo(int size)
+{
+    MPI_Request requests[4];
+    int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
+    MPI_Irecv(to, size, MPI_CHAR, left, 4, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(to + size, size, MPI_CHAR, right, 5, MPI_COMM_WORLD, &requests[1]);
+    MPI_Isend(from, size, MPI_CHAR, right, 4, MPI_COMM_WORLD, &requests[2]);
+    MPI_Isend(from + size, size, MPI_CHAR, left, 5, MPI_COMM_WORLD, &requests[3]);
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+}
+
+static void sendrecv(int size)
+{
+    int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
+    MPI_Sendrecv(from, size, MPI_CHAR, right, 6, to, size, MPI_CHAR, left, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 /* A window of messages, and a word that all have come. */
@@ -100,6 +131,31 @@ static void allgatherv(int size)
     MPI_Allgatherv(from, size, MPI_CHAR, to, counts, places, MPI_CHAR, MPI_COMM_WORLD);
 }
 
+static void gatherv(int size)
+{
+    MPI_Gatherv(from, size, MPI_CHAR, to, counts, places, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void scatterv(int size)
+{
+    MPI_Scatterv(from, counts, places, MPI_CHAR, to, size, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void alltoallw(int size)
+{
+    (void)size;
+    MPI_Alltoallw(from, counts, places, types, to, counts, places, types, MPI_COMM_WORLD);
+}
+
+static void neighbor_alltoall(int size) { MPI_Neighbor_alltoall(from, size, MPI_CHAR, to, size, MPI_CHAR, ring); }
+
+static void exscan(int size) { MPI_Exscan(from, to, size / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+
+static void reduce_scatter_block(int size)
+{
+    MPI_Reduce_scatter_block(from, to, size / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
 static void alltoallv(int size)
 {
     (void)size;
@@ -120,6 +176,9 @@ typedef struct {
 
 static const Operation messages[] = {
     {"latency", latency, 1, LONGEST, 2},
+    {"latency, any source and tag", latency_any, 1, LONGEST / 64, 2},
+    {"sendrecv", sendrecv, 1, LONGEST, 1},
+    {"halo", halo, 1, LONGEST / 4, 1},
     {"64 isends", one_way, 1, LONGEST, 1},
     {"64 isends both ways", both_ways, 1, LONGEST, 1},
     {0},
@@ -146,8 +205,14 @@ static const Operation collectives[] = {
     {"allgatherv", allgatherv, 8, LONGEST / 4, 1},
     {"alltoall", alltoall, 8, LONGEST / 4, 1},
     {"alltoallv", alltoallv, 8, LONGEST / 4, 1},
+    {"gatherv", gatherv, 8, LONGEST / 4, 1},
+    {"scatterv", scatterv, 8, LONGEST / 4, 1},
+    {"alltoallw", alltoallw, 8, LONGEST / 4, 1},
+    {"neighbor_alltoall", neighbor_alltoall, 8, LONGEST / 4, 1},
     {"reduce_scatter", reduce_scatter, 8, LONGEST / 4, 1},
+    {"reduce_scatter_block", reduce_scatter_block, 8, LONGEST / 4, 1},
     {"scan", scan, 8, LONGEST, 1},
+    {"exscan", exscan, 8, LONGEST, 1},
     {0},
 };
 
@@ -214,10 +279,11 @@ static void set_lengths(int size)
     }
 }
 
-static void measure_all(const Operation *list, double (*time)(const Operation *, int, int), int is_alone)
+/* Each size, or each other one. */
+static void measure_all(const Operation *list, double (*time)(const Operation *, int, int), int is_alone, int step)
 {
     for (const Operation *it = list; it->name; it++)
-        for (int i = 0; i < SIZES; i++)
+        for (int i = step - 1; i < SIZES; i += step)
             if (it->least <= sizes[i] && sizes[i] <= it->most) {
                 set_lengths(sizes[i]);
                 measure(it, sizes[i], time, is_alone);
@@ -240,11 +306,15 @@ int main(int argc, char **argv)
     size_t bytes = LONGEST / 4 * (size_t)(ranks > 4 ? ranks : 4);
     from = buffer(bytes), to = buffer(bytes);
     counts = buffer(3 * ranks * sizeof *counts), places = counts + ranks, shares = places + ranks;
+    types = buffer(ranks * sizeof *types);
+    for (int i = 0; i < ranks; i++)
+        types[i] = MPI_CHAR;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, (int[]){1}, 0, &ring);
     const char *what = argc > 1 ? argv[1] : "messages";
     if (strcmp(what, "messages") == 0)
-        measure_all(messages, batch, 0);
+        measure_all(messages, batch, 0, 1);
     if (strcmp(what, "collectives") == 0)
-        measure_all(collectives, apart, 0);
+        measure_all(collectives, apart, 0, 2);
     if (strcmp(what, "windows") == 0) {
         void *memory;
         MPI_Win_allocate(LONGEST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
@@ -252,11 +322,12 @@ int main(int argc, char **argv)
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0)
             MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
-        measure_all(windows, batch, 1);
+        measure_all(windows, batch, 1, 1);
         if (rank == 0)
             MPI_Win_unlock(1, win);
         MPI_Win_free(&win);
     }
+    MPI_Comm_free(&ring);
     MPI_Finalize();
     return 0;
 }
