@@ -21,6 +21,8 @@
 //! * A worker never waits: one compare-and-swap, or it tries another victim.
 //! * An owner that meets a worker inside spins for about the time of one steal step before W1.
 //!   So a worker that lost its CPU in the middle of a steal does not cost the owner its own time slice.
+//! * One of several threads of the owner gives its CPU away before it sleeps, and where they outnumber CPUs after a few
+//!   looks: the thread inside is likely to come again at once, and goes on undisturbed meanwhile.
 //! * Taking costs one locked instruction, releasing none when the barriers are asymmetric.
 //!
 //! # Why it holds
@@ -45,6 +47,12 @@ const HELD: u32 = 1;
 const OWNER_SPINS: u32 = 100;
 #[cfg(loom)]
 const OWNER_SPINS: u32 = 1;
+
+/// The same before a thread gives its CPU away where threads outnumber CPUs.
+#[cfg(not(loom))]
+const THREAD_SPINS: u32 = 8;
+#[cfg(loom)]
+const THREAD_SPINS: u32 = 1;
 
 #[derive(Debug)]
 struct Words {
@@ -82,17 +90,17 @@ impl ClaimWord {
     /// Not reentrant: a task that holds the claim already would wait for itself.
     #[inline]
     pub fn claim_owner(&self) {
-        self.claim_yielding(|| false);
+        self.claim_yielding(|| false, || false);
     }
 
-    /// [`ClaimWord::claim_owner`] of one of several threads: before it sleeps it calls `give_way`,
-    /// which lets another thread run, and looks again, for as long as that says `true`. Each
-    /// hand-over to a thread that sleeps costs a switch of threads, in which the claim lies idle,
-    /// and those who come meanwhile queue up behind it.
+    /// [`ClaimWord::claim_owner`] of one of several threads: before it sleeps it calls `give_way`, which lets another
+    /// thread run, and looks again, for as long as that says `true`; after a few looks if they are `crowded`. Each
+    /// hand-over to a thread that sleeps costs a switch of threads, in which the claim lies idle, and those who come
+    /// meanwhile queue up behind it.
     #[inline]
-    pub fn claim_yielding(&self, give_way: impl FnMut() -> bool) {
+    pub fn claim_yielding(&self, crowded: impl FnOnce() -> bool, give_way: impl FnMut() -> bool) {
         if !self.take_unless_reserved() {
-            self.claim_contended(give_way);
+            self.claim_contended(crowded, give_way);
         }
     }
 
@@ -109,12 +117,10 @@ impl ClaimWord {
     }
 
     #[cold]
-    fn claim_contended(&self, mut give_way: impl FnMut() -> bool) {
-        for _ in 0..OWNER_SPINS {
-            pause();
-            if self.try_claim() {
-                return;
-            }
+    fn claim_contended(&self, crowded: impl FnOnce() -> bool, mut give_way: impl FnMut() -> bool) {
+        let looks = if crowded() { THREAD_SPINS } else { OWNER_SPINS };
+        if self.is_got_by(looks) {
+            return;
         }
         while give_way() {
             if self.try_claim() {
@@ -130,6 +136,14 @@ impl ClaimWord {
         }
         // Relaxed: the count guards nothing.
         waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Looks so many times at most, with a pause before each; says whether the claim was taken.
+    fn is_got_by(&self, looks: u32) -> bool {
+        (0..looks).any(|_| {
+            pause();
+            self.try_claim()
+        })
     }
 
     /// Takes the claim for ever, for an owner that ends. If its holder has not given it back within the limit, as the

@@ -21,6 +21,10 @@ const CROWDED_NS: u64 = 500;
 /// took 1.16 times as long, and left an eighth of the CPUs unused.
 const GIVES_WAY_US: u64 = 200;
 
+/// A thread that gave its CPU away and had it back sooner, in nanoseconds, has found nobody who is ready to run: two
+/// switches of threads take longer.
+const TAKEN_NS: u64 = 500;
+
 /// Time after which a rank that has a CPU of its own gives it away, again and again: the kernel may
 /// have put those it waits for on the same CPU, or somebody else on theirs.
 const GENEROUS_US: u64 = 10;
@@ -101,9 +105,15 @@ impl<'rank> Backoff<'rank> {
 
     /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
     pub(crate) fn gives_way(&self, yield_policy: &YieldPolicy) -> bool {
-        (self.may_yield || self.is_shared())
-            && ticks().wrapping_sub(self.since) <= ticks_of_us(GIVES_WAY_US)
-            && yield_policy.give_way().is_some()
+        let is_early = || ticks().wrapping_sub(self.since) <= ticks_of_us(GIVES_WAY_US);
+        if !(self.may_yield || self.is_shared()) || !is_early() {
+            return false;
+        }
+        let took = yield_policy.give_way();
+        if let (Some(threads), Some(took)) = (self.threads, took) {
+            threads.note_yield(took.saturating_mul(1000) > ticks_of_us(TAKEN_NS));
+        }
+        took.is_some()
     }
 
     /// Whether it is time for a rank with a CPU of its own to give it away.
@@ -154,6 +164,8 @@ impl<'rank> Backoff<'rank> {
         self.turns = self.turns.wrapping_add(1);
         let limit = match self.limit {
             None => return false,
+            // The others are ready to run: one look, and it is their turn again.
+            Some(_) if self.threads.is_some_and(Threads::share_a_cpu) => return true,
             Some(limit) if self.is_shared() => limit.min(crowded_ticks()),
             Some(limit) => limit,
         };
@@ -219,6 +231,28 @@ mod tests {
         for _ in 0..4 * TURNS_PER_LOOK {
             assert!(!backoff.is_over());
         }
+    }
+
+    #[test]
+    fn threads_that_take_each_others_cpus_look_once_at_a_time() {
+        let threads = Threads::default();
+        threads.set_multiple();
+        let mut backoff = Backoff {
+            limit: Some(ticks_of_us(60_000_000)),
+            threads: Some(&threads),
+            since: 0,
+            turns: 0,
+            yields: 0,
+            may_yield: false,
+            is_scarce: false,
+        };
+        threads.note_yield(true);
+        threads.begin_wait();
+        assert!(!backoff.is_over(), "nobody waits beside it");
+        threads.begin_wait();
+        assert!(backoff.is_over() && backoff.is_over());
+        threads.note_yield(false);
+        assert!(!backoff.is_over(), "there are CPUs for all");
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! CPUs even where ranks do not. So a thread that finds the claim taken gives its CPU away a few times before it
 //! queues up to sleep: a claim that is handed on to a sleeper lies idle until that one runs, and everybody who
 //! comes meanwhile queues up too. And while several threads wait, each gives its CPU away instead of spinning: what it
-//! waits for may be a message that another one is about to send.
+//! waits for may be a message that another one is about to send. Where somebody takes the CPU each time, threads
+//! outnumber CPUs, and each looks once before it gives it away again.
 //!
 //! A thread of the runtime's own may be in calls of the engine that wait, beside the program's ([`Block`]).
 
@@ -99,6 +100,8 @@ pub struct Threads {
     /// Those of the program.
     are_programs_multiple: AtomicBool,
     waiting: AtomicU32,
+    /// Whether somebody took the CPU that a waiting one last gave away.
+    is_cpu_taken: AtomicBool,
     /// Whether a handler that interrupts the rank's thread finds it busy.
     keeps_handler_out: AtomicBool,
 }
@@ -110,6 +113,7 @@ impl Default for Threads {
             are_multiple: AtomicBool::new(false),
             are_programs_multiple: AtomicBool::new(false),
             waiting: AtomicU32::new(0),
+            is_cpu_taken: AtomicBool::new(false),
             keeps_handler_out: AtomicBool::new(false),
         }
     }
@@ -130,7 +134,8 @@ impl Threads {
 
     /// One thread of another program, which does not wait.
     pub fn renew(&self) {
-        for flag in [&self.are_multiple, &self.are_programs_multiple, &self.keeps_handler_out] {
+        let flags = [&self.are_multiple, &self.are_programs_multiple, &self.is_cpu_taken, &self.keeps_handler_out];
+        for flag in flags {
             flag.store(false, Ordering::Relaxed);
         }
         self.waiting.store(0, Ordering::Relaxed);
@@ -190,5 +195,19 @@ impl Threads {
     #[inline]
     pub fn share_a_wait(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 1
+    }
+
+    /// A waiting thread gave its CPU away; `is_taken`: for so long that somebody else has run on it.
+    pub fn note_yield(&self, is_taken: bool) {
+        // The line stays with all of them while nothing changes.
+        if self.is_cpu_taken.load(Ordering::Relaxed) != is_taken {
+            self.is_cpu_taken.store(is_taken, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether several threads wait and outnumber CPUs.
+    #[inline]
+    pub fn share_a_cpu(&self) -> bool {
+        self.share_a_wait() && self.is_cpu_taken.load(Ordering::Relaxed)
     }
 }

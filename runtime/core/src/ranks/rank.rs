@@ -177,7 +177,8 @@ impl Rank {
     /// Not reentrant.
     #[inline]
     pub fn enter(&self) -> Claim<'_> {
-        self.word.claim_yielding(self.threads.yielding(self.node.yield_policy()));
+        let crowded = || self.threads.share_a_cpu();
+        self.word.claim_yielding(crowded, self.threads.yielding(self.node.yield_policy()));
         Claim::of_taken(self, self.id, true)
     }
 
