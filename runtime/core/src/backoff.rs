@@ -1,5 +1,6 @@
 //! How long a rank goes on taking turns before it sleeps, and when it gives its CPU away meanwhile.
 
+use crate::cpu::is_taken;
 use crate::ranks::Node;
 use crate::ranks::Rank;
 use crate::threads::Threads;
@@ -21,10 +22,6 @@ const CROWDED_NS: u64 = 500;
 /// took 1.16 times as long, and left an eighth of the CPUs unused.
 const GIVES_WAY_US: u64 = 200;
 
-/// A thread that gave its CPU away and had it back sooner, in nanoseconds, has found nobody who is ready to run: two
-/// switches of threads take longer.
-const TAKEN_NS: u64 = 500;
-
 /// Time after which a rank that has a CPU of its own gives it away, again and again: the kernel may
 /// have put those it waits for on the same CPU, or somebody else on theirs.
 const GENEROUS_US: u64 = 10;
@@ -35,6 +32,20 @@ const TURNS_PER_LOOK: u32 = SCARCE_TURNS;
 /// [`CROWDED_NS`] in ticks.
 fn crowded_ticks() -> u64 {
     ticks_of_us(CROWDED_NS) / 1000
+}
+
+/// A rank that waits and has a CPU of its own gives it away for a moment. If others take it again and again, the rank
+/// moves to another one ([`Cpu`](crate::cpu::Cpu)). By its own thread.
+pub(crate) fn give_way(rank: &Rank) {
+    let took = rank.node().yield_policy().give_way();
+    // One of several threads of a rank has nothing to tell of the others.
+    if !rank.threads_multiple()
+        && let Some(here) = rank.cpu().gave_way(took)
+    {
+        let node = rank.node();
+        let others = (0..node.size()).filter(|&other| other != rank.id());
+        rank.cpu().leave(here, others.filter_map(|other| node.rank(other).cpu().number()));
+    }
 }
 
 /// How long a rank goes on taking turns without movement.
@@ -111,7 +122,7 @@ impl<'rank> Backoff<'rank> {
         }
         let took = yield_policy.give_way();
         if let (Some(threads), Some(took)) = (self.threads, took) {
-            threads.note_yield(took.saturating_mul(1000) > ticks_of_us(TAKEN_NS));
+            threads.note_yield(is_taken(took));
         }
         took.is_some()
     }

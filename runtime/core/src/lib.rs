@@ -36,6 +36,8 @@ pub use cohort_arch::hidden;
 #[cfg(not(loom))]
 mod backoff;
 #[cfg(not(loom))]
+mod cpu;
+#[cfg(not(loom))]
 mod engine;
 #[cfg(not(loom))]
 pub mod error;

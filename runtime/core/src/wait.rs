@@ -17,7 +17,7 @@
 //! Who passes over some victims ([`moment`]) may miss what it could do for others, who do it themselves later.
 
 use crate::abort;
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, give_way};
 use crate::ranks::Claim;
 use crate::ranks::Node;
 use crate::ranks::Owner;
@@ -212,7 +212,7 @@ impl<'rank> Waiter<'rank> {
             return None;
         } else if self.backoff.is_generous() {
             drop(held);
-            rank.node().yield_policy().give_way();
+            give_way(rank);
             return None;
         } else if rank.waits().is_asked() {
             show(held, &mut self.noted, what);

@@ -13,6 +13,7 @@ mod renewal;
 mod spare;
 pub mod waits;
 
+use crate::cpu::Cpu;
 use crate::event_count::EventCount;
 use crate::memory::{Room, SLOTS};
 use crate::peers::Peers;
@@ -130,6 +131,7 @@ pub struct Rank {
     sleepers: Sleepers,
     /// The rank's policies, and what they need.
     policies: Policies,
+    cpu: Cpu,
     /// Where the rank's events are noted, if anywhere: a ring that stays, or NULL.
     trace: AtomicPtr<Ring>,
     heap: Heap,

@@ -4,6 +4,7 @@ pub use super::Rank;
 use super::spare::Spare;
 use super::waits::Waits;
 use super::{Claim, Node, State, Thieving, hooks};
+use crate::cpu::Cpu;
 use crate::event_count::EventCount;
 use crate::memory::{Cursor, Room, SLOTS, Table};
 use crate::policies::Policies;
@@ -93,6 +94,7 @@ impl Rank {
             spare: Spare::default(),
             sleepers: Sleepers::default(),
             policies: Policies::new(node.settings().progress),
+            cpu: Cpu::default(),
             trace: AtomicPtr::new(boot.trace.cast_mut()),
             heap: Heap::new(),
             state: UnsafeCell::new(State::new()),
@@ -205,6 +207,12 @@ impl Rank {
     pub fn try_steal(&self, caller: LocalRank) -> Option<Claim<'_>> {
         let taken = self.word.try_claim();
         taken.then(|| Claim::of_taken(self, caller, false))
+    }
+
+    /// Where its thread runs.
+    #[inline]
+    pub(crate) fn cpu(&self) -> &Cpu {
+        &self.cpu
     }
 
     /// Takes the claim for ever, or has it reserved for ever if its holder keeps it for longer.

@@ -57,6 +57,7 @@ impl Rank {
         self.trace.store(null_mut(), Ordering::Release);
         self.last_fruitless.store(0, Ordering::Relaxed);
         self.threads.renew();
+        self.cpu.renew();
         self.waits.renew();
         self.policies.renew(self.node.settings().progress);
         hooks::renew(self);

@@ -1,0 +1,181 @@
+//! Ranks that the kernel has put on one CPU, although there is one for each.
+//!
+//! Two ranks that send to each other in turn on one CPU never sleep: each gives the CPU to the other. The kernel takes
+//! them for tasks whose data is in the caches, and leaves them there for 10 to 50 ms, in which a message takes 26 us in
+//! place of 0.1, or 118 where nobody yields for a while. Nearly half of all jobs of two ranks on two CPUs began so. To
+//! sleep did not part them either (tried, in a virtual machine).
+//!
+//! So a rank that waits and twice in a row finds that somebody has taken the CPU which it gave away, or cannot give it
+//! away, moves itself, if another rank of the node was seen last on that CPU: for a moment it allows itself only one on
+//! which none was, of those that it may use. It says first which one, so that the other rank, which runs meanwhile,
+//! does not come along. Where a move does not help, because somebody else computes there, the next ones become rare.
+//! Others who take CPUs are the kernel's matter: threads of its own come with each packet of a network.
+
+use cohort_base::clock::{ticks, ticks_of_us};
+use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// A thread that gave its CPU away and had it back sooner, in nanoseconds, has found nobody who is ready to run: two
+/// switches of threads take longer.
+const TAKEN_NS: u64 = 500;
+
+/// Times in a row that somebody takes the CPU before a rank moves. Once is nothing: a thread of the kernel's.
+const TIMES_TAKEN: u32 = 2;
+
+/// Microseconds between two moves; doubled for each that follows the one before within [`CALM`] times as long.
+const REST_US: u64 = 1000;
+
+/// The most times that is doubled: a second.
+const DOUBLED_MAX: u32 = 10;
+
+const CALM: u64 = 4;
+
+/// Where the thread of one rank runs, as it has seen it last. All accesses are Relaxed: others take the number for a
+/// hint, and only the thread itself uses the rest.
+#[derive(Debug, Default)]
+pub(crate) struct Cpu {
+    /// The CPU's number and one; 0 before it is known.
+    number: AtomicU32,
+    times_taken: AtomicU32,
+    /// When the rank has moved last, in ticks, and how often in a row.
+    moved_at: AtomicU64,
+    moves: AtomicU32,
+}
+
+/// Whether somebody has run on a CPU that was given away for so many ticks.
+pub(crate) fn is_taken(ticks: u64) -> bool {
+    ticks.saturating_mul(1000) > ticks_of_us(TAKEN_NS)
+}
+
+impl Cpu {
+    /// The thread has given its CPU away for so many ticks, or kept it as nobody yields now. Says which CPU it should
+    /// leave, unless no other rank is there: somebody takes that again and again, or would. By the thread itself.
+    pub(crate) fn gave_way(&self, took: Option<u64>) -> Option<usize> {
+        let here = sched_getcpu();
+        self.note(here);
+        self.is_due(took.is_none_or(is_taken), ticks()).then_some(here)
+    }
+
+    /// Moves the thread from this CPU, if one of the other ranks was seen there, to one of those that it may use on
+    /// which none was, if there is one. What it may use is afterwards as before. By the thread itself.
+    #[cold]
+    pub(crate) fn leave(&self, here: usize, others: impl Iterator<Item = usize> + Clone) {
+        if !others.clone().any(|number| number == here) {
+            return;
+        }
+        let Ok(allowed) = sched_getaffinity(None) else {
+            return;
+        };
+        let mut free = allowed;
+        for number in others.filter(|&number| number < CpuSet::MAX_CPU) {
+            free.unset(number);
+        }
+        // Another one each time, and not the same for all.
+        let Some(to) = nth(&free, here + self.moves.load(Ordering::Relaxed) as usize) else {
+            return;
+        };
+        let mut only = CpuSet::new();
+        only.set(to);
+        // First, so that the other one, which runs meanwhile, stays.
+        self.note(to);
+        if sched_setaffinity(None, &only).is_ok() {
+            // What was allowed still is, but for CPUs that have gone since.
+            let _ = sched_setaffinity(None, &allowed);
+        }
+    }
+
+    /// The CPU was given away, and taken or not: whether it is time to move.
+    fn is_due(&self, is_taken: bool, now: u64) -> bool {
+        let times = if is_taken { self.times_taken.load(Ordering::Relaxed) + 1 } else { 0 };
+        self.times_taken.store(times % TIMES_TAKEN, Ordering::Relaxed);
+        if times < TIMES_TAKEN {
+            return false;
+        }
+        let (moved_at, moves) = (self.moved_at.load(Ordering::Relaxed), self.moves.load(Ordering::Relaxed));
+        let rest = ticks_of_us(REST_US) << moves.saturating_sub(1).min(DOUBLED_MAX);
+        let since = now.wrapping_sub(moved_at);
+        if moves > 0 && since < rest {
+            return false;
+        }
+        let is_calm = moves > 0 && since >= rest.saturating_mul(CALM);
+        self.moves.store(if is_calm { 1 } else { moves.saturating_add(1) }, Ordering::Relaxed);
+        self.moved_at.store(now, Ordering::Relaxed);
+        true
+    }
+
+    fn note(&self, number: usize) {
+        self.number.store(number as u32 + 1, Ordering::Relaxed);
+    }
+
+    /// Of another program, whose thread has not been seen yet.
+    pub(crate) fn renew(&self) {
+        self.number.store(0, Ordering::Relaxed);
+    }
+
+    /// Where it was seen last.
+    pub(crate) fn number(&self) -> Option<usize> {
+        Some(self.number.load(Ordering::Relaxed).checked_sub(1)? as usize)
+    }
+}
+
+/// The CPU in this place of a set, counted round and round.
+fn nth(set: &CpuSet, place: usize) -> Option<usize> {
+    let place = place.checked_rem(set.count() as usize)?;
+    (0..CpuSet::MAX_CPU).filter(|&number| set.is_set(number)).nth(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    fn moves(cpu: &Cpu, at_us: impl Iterator<Item = u64>) -> usize {
+        at_us.filter(|&at| cpu.is_due(true, ticks_of_us(at))).count()
+    }
+
+    #[test]
+    fn a_rank_moves_when_its_cpu_is_taken_twice_in_a_row() {
+        let cpu = Cpu::default();
+        let due = |is_taken| cpu.is_due(is_taken, ticks_of_us(5000));
+        assert!(!due(true) && !due(false) && !due(true));
+        assert!(due(true));
+        assert_eq!(moves(&cpu, 5010..5900), 0, "it has moved just now");
+    }
+
+    #[test]
+    fn a_thread_leaves_a_cpu_that_another_rank_is_on() {
+        let allowed = sched_getaffinity(None).expect("fewer CPUs than that");
+        let all = || (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number));
+        let is_same = || sched_getaffinity(None).expect("as before") == allowed;
+        let here = sched_getcpu();
+        let cpu = Cpu::default();
+        cpu.note(here);
+        for others in [vec![], all().filter(|&number| number != here).collect(), all().collect()] {
+            cpu.leave(here, others.into_iter());
+            assert_eq!(cpu.number(), Some(here), "nobody else is there, or none is free");
+        }
+        cpu.leave(here, [here].into_iter());
+        assert_eq!(cpu.number() == Some(here), allowed.count() == 1);
+        assert!(is_same(), "it may run where it might before");
+    }
+
+    #[test]
+    fn places_go_round_a_set() {
+        let mut set = CpuSet::new();
+        assert_eq!(nth(&set, 3), None);
+        for number in [2, 5, 64] {
+            set.set(number);
+        }
+        assert_eq!([0, 1, 2, 3].map(|place| nth(&set, place)), [2, 5, 64, 2].map(Some));
+    }
+
+    #[test]
+    fn moves_that_do_not_help_become_rare() {
+        let cpu = Cpu::default();
+        let each_ms = |from: u64, to: u64| (from * 100..to * 100).map(|at| at * 10);
+        let seldom = moves(&cpu, each_ms(1, 4000));
+        assert!((5..=16).contains(&seldom), "{seldom}");
+        assert_eq!(moves(&cpu, [60_000_000, 60_000_001].into_iter()), 1);
+        assert_eq!(cpu.moves.load(Ordering::Relaxed), 1, "after a long time it begins anew");
+    }
+}
