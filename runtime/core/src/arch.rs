@@ -162,6 +162,15 @@ pub fn timer_delete(timer: i32) {
     unsafe { system_call(SYS_TIMER_DELETE, [timer as u64, 0, 0, 0]) };
 }
 
+/// The CPU that the calling thread runs on, or did just now. By a system call: where the kernel's library for that is
+/// hidden, as under valgrind, rustix reads where it would be.
+pub fn this_cpu() -> Option<usize> {
+    let mut cpu = 0_u32;
+    // SAFETY: the place for the answer is valid for the call, and nothing else is asked for.
+    let result = unsafe { system_call(linux::__NR_getcpu.into(), [(&raw mut cpu).addr() as u64, 0, 0, 0]) };
+    (result == 0).then_some(cpu as usize)
+}
+
 /// Sends a signal with a record of the kernel's `siginfo` to one thread of a process of this
 /// memory. `false`: it does not exist.
 pub fn signal_thread(process: u32, thread: u32, signal: u32, information: *const c_void) -> bool {

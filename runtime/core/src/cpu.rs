@@ -11,9 +11,10 @@
 //! does not come along. Where a move does not help, because somebody else computes there, the next ones become rare.
 //! Others who take CPUs are the kernel's matter: threads of its own come with each packet of a network.
 
+use crate::arch::this_cpu;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// A thread that gave its CPU away and had it back sooner, in nanoseconds, has found nobody who is ready to run: two
 /// switches of threads take longer.
@@ -51,7 +52,7 @@ impl Cpu {
     /// The thread has given its CPU away for so many ticks, or kept it as nobody yields now. Says which CPU it should
     /// leave, unless no other rank is there: somebody takes that again and again, or would. By the thread itself.
     pub(crate) fn gave_way(&self, took: Option<u64>) -> Option<usize> {
-        let here = sched_getcpu();
+        let here = this_cpu()?;
         self.note(here);
         self.is_due(took.is_none_or(is_taken), ticks()).then_some(here)
     }
@@ -147,7 +148,7 @@ mod tests {
         let allowed = sched_getaffinity(None).expect("fewer CPUs than that");
         let all = || (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number));
         let is_same = || sched_getaffinity(None).expect("as before") == allowed;
-        let here = sched_getcpu();
+        let here = this_cpu().expect("a number");
         let cpu = Cpu::default();
         cpu.note(here);
         for others in [vec![], all().filter(|&number| number != here).collect(), all().collect()] {
