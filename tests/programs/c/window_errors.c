@@ -14,9 +14,7 @@ static void no_operation(int other) {
     int value = 3, was;
     MPI_Request request = MPI_REQUEST_NULL;
     CHECK_EQ(class_of(MPI_Raccumulate(&value, 1, MPI_INT, other, 0, 1, MPI_INT, MPI_NO_OP, win, &request)), MPI_ERR_OP);
-    CHECK_EQ(class_of(MPI_Accumulate(&value, 1, MPI_INT, other, 0, 1, MPI_INT, MPI_NO_OP, win)), MPI_ERR_OP);
     CHECK_EQ(MPI_Fetch_and_op(NULL, &was, MPI_INT, other, 0, MPI_NO_OP, win), MPI_SUCCESS);
-    CHECK_EQ(class_of(MPI_Accumulate(&value, 1, MPI_INT, other, 0, 1, MPI_INT, MPI_NO_OP, win)), MPI_ERR_OP);
     CHECK_EQ(MPI_Win_flush(other, win), MPI_SUCCESS);
 }
 

@@ -98,7 +98,7 @@ impl<'a> Plain<'a> {
     /// `MPI_Accumulate`; says whether it was done.
     #[inline(always)]
     pub(super) fn accumulate<A: Abi>(self, op: A::Op, origin: Base) -> bool {
-        let Some(kernel) = PredefinedOp::combining(op.neutral()).and_then(|op| self.kernel(op)) else {
+        let Some((_, kernel)) = self.kernel::<A>(op) else {
             return false;
         };
         self.combine(kernel, origin, null_mut())
@@ -107,10 +107,7 @@ impl<'a> Plain<'a> {
     /// `MPI_Get_accumulate`, `MPI_Fetch_and_op`; says whether it was done.
     #[inline(always)]
     pub(super) fn fetch<A: Abi>(self, op: A::Op, origin: Base, result: Base) -> bool {
-        let Some(op) = PredefinedOp::from_handle(op.neutral()) else {
-            return false;
-        };
-        let Some(kernel) = self.kernel(op) else {
+        let Some((op, kernel)) = self.kernel::<A>(op) else {
             return false;
         };
         let needs_origin = op != PredefinedOp::NoOp;
@@ -121,8 +118,9 @@ impl<'a> Plain<'a> {
     }
 
     #[inline(always)]
-    fn kernel(&self, op: PredefinedOp) -> Option<Kernel> {
-        class_kernel(op, self.dense.basic)
+    fn kernel<A: Abi>(&self, op: A::Op) -> Option<(PredefinedOp, Kernel)> {
+        let op = PredefinedOp::from_handle(op.neutral())?;
+        Some((op, class_kernel(op, self.dense.basic)?))
     }
 
     #[inline(always)]

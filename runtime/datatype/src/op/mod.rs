@@ -107,13 +107,6 @@ impl PredefinedOp {
         *BY_HANDLE.get(handle.wrapping_sub(HANDLE_PAGE) as usize)?
     }
 
-    /// The same of an operation that combines two values: all but `MPI_NO_OP`.
-    #[inline]
-    #[must_use]
-    pub fn combining(handle: u32) -> Option<Self> {
-        *COMBINING.get(handle.wrapping_sub(HANDLE_PAGE) as usize)?
-    }
-
     /// Whether the order of the operands does not matter (`MPI_Op_commutative`).
     #[must_use]
     pub fn commutative(self) -> bool {
@@ -125,16 +118,7 @@ impl PredefinedOp {
 const HANDLE_PAGE: u32 = 0x20;
 
 /// The operation of each handle of the page.
-static BY_HANDLE: [Option<PredefinedOp>; 32] = by_handle();
-
-/// The same without `MPI_NO_OP`, so that who does not take it has nothing to compare.
-static COMBINING: [Option<PredefinedOp>; 32] = {
-    let mut operations = by_handle();
-    operations[(PredefinedOp::NoOp as u32 - HANDLE_PAGE) as usize] = None;
-    operations
-};
-
-const fn by_handle() -> [Option<PredefinedOp>; 32] {
+static BY_HANDLE: [Option<PredefinedOp>; 32] = {
     let mut operations = [None; 32];
     let mut at = 0;
     while at < PredefinedOp::ALL.len() {
@@ -143,7 +127,7 @@ const fn by_handle() -> [Option<PredefinedOp>; 32] {
         at += 1;
     }
     operations
-}
+};
 
 /// An operation that the application defined (`MPI_Op_create`).
 pub trait UserOp {
