@@ -11,6 +11,7 @@
 #include "check.h"
 #include "survival.h"
 #include <signal.h>
+#include <unistd.h>
 #ifdef OPEN_MPI
 #define MPIX_FT MPI_FT
 #endif
@@ -116,10 +117,14 @@ static void at_a_lock(void) {
     CHECK_EQ(MPI_Win_free(&win), MPI_SUCCESS);
 }
 
+// Others may run the same program beside this job.
 static MPI_File open_file(void) {
     MPI_File file;
+    char name[64] = "";
+    if (rank == 0) snprintf(name, sizeof name, "survive_revoke.%d", (int)getpid());
+    CHECK_EQ(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD), MPI_SUCCESS);
     int mode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
-    CHECK_EQ(MPI_File_open(MPI_COMM_WORLD, "survive_revoke.data", mode, MPI_INFO_NULL, &file), MPI_SUCCESS);
+    CHECK_EQ(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file), MPI_SUCCESS);
     MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
     CHECK_EQ(MPIX_File_is_revoked(file, &revoked), MPI_SUCCESS);
     CHECK_EQ(revoked, 0);
