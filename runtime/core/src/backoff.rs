@@ -40,6 +40,7 @@ pub(crate) fn give_way(rank: &Rank) {
     let took = rank.node().yield_policy().give_way();
     // One of several threads of a rank has nothing to tell of the others.
     if !rank.threads_multiple()
+        && rank.node().size() > 1
         && let Some(here) = rank.cpu().gave_way(took)
     {
         let node = rank.node();
