@@ -7,9 +7,10 @@
 
 use crate::P2p;
 use crate::direct::receive_directly;
-use crate::messages::{Here, receive_or_wait, take};
+use crate::messages::{Here, receive_or_wait, take, take_to_start};
 use crate::operation::{Operation, OperationKind};
 pub use crate::outbox::{LONGEST, Then, send_short as send};
+use crate::poll;
 use crate::protocol::choice;
 use crate::remote::post_receive;
 use crate::state::outbox_to;
@@ -45,13 +46,12 @@ pub unsafe fn receive(
     want: Want,
 ) -> bool {
     debug_assert!(spent.is_spent());
-    let inbox = &claim.rank().shared::<P2p>().inbox;
-    let is_ring_empty = inbox.outlet(sender).is_none_or(|outlet| outlet.is_empty());
     // SAFETY: the caller's promise.
     let this = unsafe { record_of(spent) };
-    if !is_ring_empty || !claim.of::<P2p>().unexpected.is_empty() {
+    let lines_up = poll::may_line_up(claim);
+    if !lines_up || !claim.of::<P2p>().unexpected.is_empty() {
         let mut status = Status::EMPTY;
-        match take_here(claim, &buffer.as_buffer(), sender, &want, &mut status) {
+        match start_here(claim, &buffer.as_buffer(), sender, &want, &mut status) {
             // SAFETY: spent, so that nobody else works on it; its owner does not wait.
             Here::Taken => unsafe {
                 Operation::complete_quietly(this, status);
@@ -65,6 +65,9 @@ pub unsafe fn receive(
     unsafe {
         Operation::renew(this, buffer, want);
         post_receive(claim, this);
+    }
+    if lines_up {
+        poll::look_behind_post(claim, sender, &this);
     }
     true
 }
@@ -101,6 +104,12 @@ pub fn ended(claim: &mut Claim<'_>, status: Status) -> Option<RequestRef> {
 #[inline(never)]
 fn take_here(claim: &mut Claim<'_>, buffer: &Buffer<'_>, sender: LocalRank, want: &Want, status: &mut Status) -> Here {
     take(claim, buffer, Some(Peer::local(sender)), want, status)
+}
+
+/// [`take_to_start`] of what one rank of the node sends.
+#[inline(never)]
+fn start_here(claim: &mut Claim<'_>, buffer: &Buffer<'_>, sender: LocalRank, want: &Want, status: &mut Status) -> Here {
+    take_to_start(claim, buffer, Some(Peer::local(sender)), want, status)
 }
 
 /// [`crate::recv`] of what one rank of this node sends with a tag.

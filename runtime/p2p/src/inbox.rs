@@ -98,6 +98,9 @@ pub(crate) struct Outbox {
     pub(crate) rts_count: Cell<u32>,
     /// The next receiver with waiting messages, plus one; 0 at the end.
     pub(crate) next_receiver: Cell<u32>,
+    /// Cells that were in the ring so far, and that the rank had taken of the receiver's, when it last took many of
+    /// those in one turn.
+    pub(crate) at_many: Cell<(u64, u64)>,
 }
 
 impl Outbox {

@@ -4,6 +4,7 @@ use crate::P2p;
 use crate::direct::{DIRECT_POLLS, receive_directly, sender_of};
 use crate::matching::{Stored, Want};
 use crate::operation::{Operation, OperationKind};
+use crate::outbox;
 use crate::packed::PackedBlock;
 use crate::picture::RoomFor;
 use crate::poll::{self, AtFront};
@@ -56,11 +57,28 @@ fn start_send(
         let started = remote::isend(claim, net, *buffer, to, *envelope, mode);
         return started.or_else(|error| failed_at_once(claim, error));
     };
+    if !outbox_to(claim, to).is_free() && !claim.of::<P2p>().posted.is_empty() {
+        make_way(claim, to);
+    }
     let protocol = Protocol::of_own(claim, buffer.bytes(), envelope, mode, waits);
     match protocol.start(claim, buffer, to, envelope) {
         Ok(Sent::Now) => Ok(claim.rank().sent()),
         Ok(Sent::Later(request)) => Ok(request),
         Err(error) => failed_at_once(claim, error),
+    }
+}
+
+/// Before a send to a rank for which others wait for room already: it may have as many on their way to this rank, and
+/// take none before it has sent them, so this rank takes those that it has receives for.
+#[cold]
+fn make_way(claim: &mut Claim<'_>, to: LocalRank) {
+    let mut taken = 0_u32;
+    poll::pull(claim, Some(Peer::local(to)), |claim| {
+        taken += 1;
+        claim.of::<P2p>().posted.is_empty()
+    });
+    if taken > 0 {
+        outbox::flush_only(claim, to);
     }
 }
 
@@ -163,7 +181,7 @@ pub fn receive_or_start(
 ) -> Result<Received, EngineError> {
     let want = Want::new(claim.rank().node(), from, context, tag);
     let sender = sender_of(from);
-    match take(claim, buffer, sender, &want, status) {
+    match take_to_start(claim, buffer, sender, &want, status) {
         Here::Taken => Ok(Received::Now),
         here => start_after(claim, buffer, sender, want, here).map(Received::Later),
     }
@@ -186,7 +204,12 @@ fn start_after(
     unsafe {
         match here {
             Here::Stored => start_receive(claim, request, sender),
-            Here::Absent => post_receive(claim, request),
+            Here::Absent => {
+                post_receive(claim, request);
+                if let Some(sender) = sender.and_then(|peer| claim.rank().node().local(peer)) {
+                    poll::look_behind_post(claim, sender, &request);
+                }
+            }
             _ => post_and_pull(claim, request, sender),
         }
         Ok(Operation::handle(request))
@@ -202,7 +225,7 @@ pub(crate) enum Here {
     Stored,
     /// None is stored, and those in the rings take the usual way.
     Unclear,
-    /// No: nothing is stored that fits, and the rings were empty.
+    /// No: nothing is stored that fits, and the rings were empty, or the receive may line up unseen.
     Absent,
 }
 
@@ -216,16 +239,56 @@ pub(crate) fn take(
     want: &Want,
     status: &mut Status,
 ) -> Here {
-    let heap = claim.heap();
-    let found = claim.of::<P2p>().unexpected.find(want, heap);
-    if let Some(stored) = found {
-        // SAFETY: it was found in the queue.
-        return match unsafe { receive_stored(claim, stored, buffer, status) } {
-            true => Here::Taken,
-            false => Here::Stored,
-        };
+    match take_known(claim, buffer, want, status) {
+        Here::Unclear => take_due(claim, buffer, from, want, status),
+        known => known,
     }
-    take_due(claim, buffer, from, want, status)
+}
+
+/// Whether a receive that begins and does not wait lines up unseen ([`poll::may_line_up`]). A long one does not: the
+/// sooner its data is copied the better, and one line is little then.
+#[inline(always)]
+fn may_line_up(claim: &mut Claim<'_>, buffer: &Buffer<'_>, from: Option<Peer>) -> bool {
+    let node = claim.rank().node();
+    let is_near = from.is_some_and(|peer| node.local(peer).is_some());
+    is_near && node.is_eager(buffer.bytes()) && poll::may_line_up(claim)
+}
+
+/// [`take`] for a receive that begins and does not wait: it looks into rings if that is worth it.
+#[inline(always)]
+pub(crate) fn take_to_start(
+    claim: &mut Claim<'_>,
+    buffer: &Buffer<'_>,
+    from: Option<Peer>,
+    want: &Want,
+    status: &mut Status,
+) -> Here {
+    match take_known(claim, buffer, want, status) {
+        Here::Unclear if may_line_up(claim, buffer, from) => Here::Absent,
+        Here::Unclear => {
+            let here = take_due(claim, buffer, from, want, status);
+            if here == Here::Absent {
+                let looks = &mut claim.of::<P2p>().looks;
+                *looks = looks.saturating_sub(1);
+            }
+            here
+        }
+        known => known,
+    }
+}
+
+/// [`take`] of what is stored: `Unclear` if no message that is wanted is.
+#[inline(always)]
+fn take_known(claim: &mut Claim<'_>, buffer: &Buffer<'_>, want: &Want, status: &mut Status) -> Here {
+    let heap = claim.heap();
+    let Some(stored) = claim.of::<P2p>().unexpected.find(want, heap) else {
+        return Here::Unclear;
+    };
+    // SAFETY: it was found in the queue.
+    match unsafe { receive_stored(claim, stored, buffer, status) } {
+        true => Here::Taken,
+        false => Here::Stored,
+    }
 }
 
 /// [`take`] of what is not stored.

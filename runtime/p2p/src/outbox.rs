@@ -131,6 +131,12 @@ pub(crate) unsafe fn send_coming(
     true
 }
 
+/// How many cells of a ring of the claimed rank's were sent.
+pub(crate) fn sent_by(_claim: &mut Claim<'_>, ring: &Ring) -> u64 {
+    // SAFETY: the holder of the claim is the producer.
+    unsafe { ring.sent() }
+}
+
 /// A message is in the ring: counts and announces RTS messages, which helpers look for.
 #[inline]
 fn published(claim: &mut Claim<'_>, to: LocalRank, header: &Header) {
@@ -213,6 +219,13 @@ pub(crate) fn flush(claim: &mut Claim<'_>) -> u32 {
         }
     }
     moved
+}
+
+/// [`flush`] if messages to this receiver alone wait: with many receivers each send would look at all of them.
+pub(crate) fn flush_only(claim: &mut Claim<'_>, to: LocalRank) {
+    if claim.of::<P2p>().receivers_waited_for == to + 1 && outbox_to(claim, to).next_receiver.get() == 0 {
+        flush(claim);
+    }
 }
 
 /// The receiver `by` has made room in the ring of a sender that waits for it.

@@ -7,7 +7,7 @@ use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::operation::{CopyJob, JobRef, Operation};
 use crate::outbox;
-use crate::state::leave_offers;
+use crate::state::{leave_offers, outbox_to};
 
 use crate::protocol::{self, Payload};
 use crate::ring::{CELLS, Front, Outlet, PayloadKind};
@@ -22,6 +22,12 @@ const MESSAGES_PER_TURN: u32 = 64;
 
 /// Own rendezvous sends that one look for a job visits.
 const OFFERS_PER_LOOK: u32 = 8;
+
+/// Messages that a turn takes out of a ring, one behind the other, if their sender may be ahead of the rank.
+const AHEAD: u32 = 8;
+
+/// Looks in vain that receives make until they look no more.
+const LOOKS: u8 = 64;
 
 /// A message that did not fit in the rank's heap stays in its ring.
 struct NoRoom;
@@ -40,6 +46,7 @@ pub(crate) fn poll_rings(claim: &mut Claim<'_>, turn: &mut Turn) {
         let Some(outlet) = rank.shared::<P2p>().inbox.outlet(sender) else {
             continue;
         };
+        let behind = budget.saturating_sub(AHEAD);
         while let Some(front) = outlet.front() {
             match accept(claim, sender, front) {
                 Ok(bytes) => turn.bytes += bytes,
@@ -47,6 +54,9 @@ pub(crate) fn poll_rings(claim: &mut Claim<'_>, turn: &mut Turn) {
             }
             turn.moved = true;
             budget -= 1;
+            if budget == behind {
+                note_many(claim, sender, &outlet);
+            }
             if budget == 0 || claim.of::<P2p>().posted.is_empty() {
                 claim.of::<P2p>().first_ring = place;
                 return;
@@ -54,6 +64,47 @@ pub(crate) fn poll_rings(claim: &mut Claim<'_>, turn: &mut Turn) {
         }
     }
     claim.of::<P2p>().first_ring = place;
+}
+
+/// Whether a short receive from one rank of the node, which begins and does not wait, lines up without a look into
+/// that rank's ring. Then [`look_behind_post`] follows.
+///
+/// If the sender is about to write the message, a look takes the cache line away in the middle of it: both have to
+/// fetch it once more, and what the rank sends next comes later. The message meets the receive in the rank's next turn,
+/// or in that of a rank which waits and steals. Where the rank has many messages to receive and few to send
+/// ([`note_many`]), what is there is done the quickest way. Where ranks share CPUs nobody writes at the same time.
+#[inline(always)]
+pub(crate) fn may_line_up(claim: &mut Claim<'_>) -> bool {
+    let rank = claim.rank();
+    claim.of::<P2p>().looks == 0 && rank.polls_directly() && rank.capabilities().steals()
+}
+
+/// Looks for the message of a receive that has lined up unseen, if its sender sleeps: that one would not steal. A
+/// sender that goes to sleep announces it, passes its heavy barrier, and looks at this rank once more: it sees the
+/// receive, or is seen here.
+#[inline(always)]
+pub(crate) fn look_behind_post(claim: &mut Claim<'_>, sender: LocalRank, receive: &Operation) {
+    let node = claim.rank().node();
+    node.barriers().light();
+    if node.rank(sender).park().is_parked() {
+        pull_late(claim, sender, receive);
+    }
+}
+
+#[cold]
+fn pull_late(claim: &mut Claim<'_>, sender: LocalRank, receive: &Operation) {
+    pull_for(claim, Some(Peer::local(sender)), receive);
+}
+
+/// A turn has taken many messages of this sender: receives look into rings from now on, unless the rank has sent as
+/// many itself since the last time, or half as many.
+#[cold]
+fn note_many(claim: &mut Claim<'_>, sender: LocalRank, outlet: &Outlet<'_>) {
+    let outbox = outbox_to(claim, sender);
+    let sent = outbox.ring.get().map_or(0, |ring| outbox::sent_by(claim, ring));
+    let (sent_before, taken_before) = outbox.at_many.replace((sent, outlet.taken()));
+    let (sent, taken) = (sent - sent_before, outlet.taken() - taken_before);
+    claim.of::<P2p>().looks = if sent * 2 < taken { LOOKS } else { 0 };
 }
 
 /// Whether no message is in a ring.

@@ -369,6 +369,15 @@ impl Ring {
         }
     }
 
+    /// How many cells were sent.
+    ///
+    /// # Safety
+    /// The caller is the producer.
+    pub unsafe fn sent(&self) -> u64 {
+        // SAFETY: the caller's promise.
+        self.producer.tail.with(|tail| unsafe { *tail })
+    }
+
     /// After a failed [`Ring::push`]: asks the consumer to notify the producer when cells are
     /// free. Says whether some are free already.
     ///

@@ -32,6 +32,9 @@ pub struct P2pState {
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
+    /// How many short receives that begin may look into rings in vain
+    /// ([`may_line_up`](crate::poll::may_line_up)).
+    pub(crate) looks: u8,
     /// Blocks that carry messages again and again.
     pub(crate) eager_buffers: EagerBuffers,
     /// Long messages of the rank that pass through blocks.
@@ -58,6 +61,7 @@ impl P2pState {
             offered: List::empty(),
             receivers_waited_for: 0,
             first_ring: 0,
+            looks: 0,
             eager_buffers: EagerBuffers::NONE,
             sending: Sending::NONE,
             rewrites: Reuse::Nothing,

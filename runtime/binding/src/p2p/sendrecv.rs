@@ -21,16 +21,16 @@ struct Both {
 /// Buffer, partner and tag of a send or a receive.
 type Half<A, C> = (Buffer<A, C>, c_int, c_int);
 
-/// Checks and starts the receive and the send, for whose ends the call waits or not. Without a buffer of its own the
-/// send has a copy of the receive's, because the receive writes there.
+/// Checks both and starts the send. Without a buffer of its own the send has a copy of the receive's, because the
+/// receive writes there. `waits`: for its end, in this call; then there is no request if the send is over.
 #[inline(always)]
-fn start<A: Abi, C: Count>(
+fn send_first<A: Abi, C: Count>(
     call: &Call<'_, A>,
     communicator: &Comm,
     (send_buffer, to, send_tag): (Option<Buffer<A, C>>, c_int, c_int),
     (buffer, from, tag): Half<A, C>,
     waits: bool,
-) -> Outcome<Both> {
+) -> Outcome<(Option<RequestRef>, Incoming)> {
     let replace = send_buffer.is_none();
     let send_buffer = send_buffer.unwrap_or(buffer);
     let outgoing = Outgoing::check(call, communicator, send_buffer, to, send_tag)?;
@@ -43,12 +43,56 @@ fn start<A: Abi, C: Count>(
         false => outgoing.start(claim, SendMode::Standard),
     };
     let send = send.map_err(engine_error)?;
+    if waits && send.is_complete() && send.status().error == neutral::SUCCESS {
+        send.release(claim);
+        return Ok((None, incoming));
+    }
+    Ok((Some(send), incoming))
+}
+
+/// Starts the receive behind its send.
+fn receive_after<A: Abi>(call: &Call<'_, A>, send: RequestRef, incoming: &Incoming) -> Outcome<Both> {
+    let claim = &mut call.rank().enter();
     match incoming.start(claim) {
         Ok(receive) => Ok(Both { receive, send }),
         Err(error) => {
             send.release(claim);
             Err(engine_error(error))
         }
+    }
+}
+
+/// Starts both.
+fn start<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    communicator: &Comm,
+    send: (Option<Buffer<A, C>>, c_int, c_int),
+    receive: Half<A, C>,
+) -> Outcome<Both> {
+    let (send, incoming) = send_first(call, communicator, send, receive, false)?;
+    receive_after(call, send.unwrap_or_else(|| call.rank().sent()), &incoming)
+}
+
+/// Sends and receives. Behind a send that is over, as that of a short message is, the receive waits as any does.
+#[inline(always)]
+fn exchange<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    communicator: &Comm,
+    send: (Option<Buffer<A, C>>, c_int, c_int),
+    receive: Half<A, C>,
+    status: StatusOut<'_, A>,
+) -> Outcome<()> {
+    let (send, incoming) = send_first(call, communicator, send, receive, true)?;
+    if let Some(send) = send {
+        return finish(call, receive_after(call, send, &incoming)?, status);
+    }
+    let mut received = cohort_engine::Status::EMPTY;
+    incoming.receive(call.owner(), &mut received).map_err(engine_error)?;
+    let received = neutral_status(&received);
+    status.write(&received);
+    match received.error {
+        neutral::SUCCESS => Ok(()),
+        _ => Err(failure_of(&received)),
     }
 }
 
@@ -102,8 +146,7 @@ pub fn sendrecv<A: Abi, C: Count>(
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
     let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive, true)?;
-    finish(call, both, status)
+    exchange(call, communicator, send, receive, status)
 }
 
 /// `MPI_Sendrecv_replace`.
@@ -119,8 +162,7 @@ pub fn sendrecv_replace<A: Abi, C: Count>(
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
     let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive, true)?;
-    finish(call, both, status)
+    exchange(call, communicator, send, receive, status)
 }
 
 /// `MPI_Isendrecv`.
@@ -139,7 +181,7 @@ pub fn isendrecv<A: Abi, C: Count>(
     let target = call.output(request, "request")?;
     request::has_room(call)?;
     let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive, false)?;
+    let both = start(call, communicator, send, receive)?;
     publish(call, both, (comm, communicator), target)
 }
 
@@ -158,6 +200,6 @@ pub fn isendrecv_replace<A: Abi, C: Count>(
     let target = call.output(request, "request")?;
     request::has_room(call)?;
     let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive, false)?;
+    let both = start(call, communicator, send, receive)?;
     publish(call, both, (comm, communicator), target)
 }
