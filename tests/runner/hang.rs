@@ -64,7 +64,7 @@ const HANGING: [(&str, &[&str]); 16] = [
 ];
 
 /// Collectives that some ranks call in another order than the others, and the counts.
-pub const CROSSED: [[&str; 3]; 8] = [
+pub const CROSSED: [[&str; 3]; 10] = [
     ["barrier", "allgather", "1"],
     ["dup", "allreduce", "3"],
     ["bcast", "scatter", "1"],
@@ -73,14 +73,20 @@ pub const CROSSED: [[&str; 3]; 8] = [
     ["gather", "allgather", "100000"],
     ["bcast", "allreduce", "100000"],
     ["scan", "reduce", "1000"],
+    ["file_write", "file_read", "100"],
+    ["file_read", "file_sync", "1000"],
 ];
 
 /// As [`CROSSED`], where one node is enough.
-const CROSSED_BESIDE: [[&str; 3]; 4] = [
+const CROSSED_BESIDE: [[&str; 3]; 8] = [
     ["barrier", "bcast", "1"],
     ["allreduce", "reduce", "1"],
     ["allreduce", "allgather", "100000"],
     ["scatter", "alltoall", "5000"],
+    ["file_iwrite", "file_read", "100"],
+    ["file_ordered", "file_read", "100"],
+    ["file_ordered", "file_size", "100"],
+    ["file_write", "file_size", "100"],
 ];
 
 /// Programs that go on after a while.

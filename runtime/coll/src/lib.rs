@@ -108,7 +108,7 @@ mod write;
 #[cfg(not(loom))]
 pub use args::small::Agreed;
 #[cfg(not(loom))]
-pub use args::{Blocks, Call, Neighbour, Reduction, Scan};
+pub use args::{Blocks, Call, Neighbour, Reduction, Scan, Table};
 #[cfg(all(test, not(loom)))]
 use blocking::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter};
 #[cfg(not(loom))]

@@ -64,7 +64,7 @@ impl Awaited for AwaitedRound<'_> {
 
 /// Tells who has not come to the round that the caller's rank was in last.
 pub fn tell_missing(group: &Group<'_>, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
-    match group.extent(Label::TABLE) {
+    match group.extent(Label::NONE) {
         Extent::OneNode(group) | Extent::Compared(group) => {
             let round = group.shared.slots()[group.me()].own.begun.load(Ordering::Acquire);
             AwaitedRound { group: &group, round, deed: Deed::Begin, member: None }.tell(claim, tell);

@@ -36,7 +36,7 @@ use crate::medium::{Failure, Medium, Way};
 use crate::transfer::{Done, through};
 use alloc::vec::Vec;
 use chunk::Worker;
-use cohort_coll::{Group, view as meet};
+use cohort_coll::{Group, Table, view as meet};
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 use nodes::{Deal, SAID, Said};
@@ -95,7 +95,7 @@ fn all(
         // SAFETY: only posts of members of this node are looked at, and these stay until all members have met again.
         (unsafe { posts_of(table, is_here) }, Deal::of(group, way, table, terms))
     };
-    let (posts, deal) = meet(group, Said::of(own).words(), met)?;
+    let (posts, deal) = meet(group, Table::of_move(way == Way::Read), Said::of(own).words(), met)?;
     // Posts of others are looked at before the next meeting only.
     let is_own = match (&deal, &posts) {
         (Some(deal), _) => deal.is_own(own),
@@ -137,7 +137,7 @@ fn tell(group: &Group<'_>, found: Found, shares: impl Fn(usize) -> bool) -> Foun
         }
         all
     };
-    match meet(group, found.words(), told) {
+    match meet(group, Table::FileFound, found.words(), told) {
         Ok(all) => all,
         // The others may still use this member's buffer, so it must not go on.
         Err(error) => panic!("a collective call of a file cannot end: {error}"),

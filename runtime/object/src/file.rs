@@ -209,7 +209,7 @@ impl File {
         let [class, errno, low, high] = told(&mine);
         let [[one, above], [other, higher]] = mine.as_ref().map_or([[0; 2]; 2], |said| said.map(halves));
         let words = [class, errno, low, high, one, above, other, higher];
-        let (found, other) = coll::view(&self.comm.collective(), words, |all| {
+        let (found, other) = coll::view(&self.comm.collective(), coll::Table::FileSame, words, |all| {
             let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
             let differs = |words: &[i32; 8]| (4..words.len()).find(|&at| words[at] != all[0][at]);
             let other = all.iter().enumerate().find_map(|(member, words)| Some((member, differs(words)?)));
@@ -248,7 +248,7 @@ fn agree(group: &coll::Group<'_>, name: &CStr, mine: Result<(), Trouble>) -> Out
     if group.world.len() == 1 {
         return mine.map_err(|trouble| trouble.error);
     }
-    let found = coll::view(group, told(&mine), |all| first(all.iter().copied()))?;
+    let found = coll::view(group, coll::Table::FileTrouble, told(&mine), |all| first(all.iter().copied()))?;
     mine.map_err(|trouble| trouble.error)?;
     heard(found, name)
 }

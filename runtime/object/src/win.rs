@@ -175,7 +175,9 @@ impl Win {
         }
         let drawn = (comm.me() == 0).then(|| outside::drawn_for(rank, comm.group().members()));
         offer.number = drawn.flatten().unwrap_or(0);
-        let opened = coll::view(&comm.collective(), offer.words(), |offers| Self::open(comm, flavor, offers, &hints));
+        let opened = coll::view(&comm.collective(), coll::Table::Window, offer.words(), |offers| {
+            Self::open(comm, flavor, offers, &hints)
+        });
         let (own, window) = match opened.map_err(Error::from).flatten() {
             Ok(opened) => opened,
             Err(error) => {
@@ -499,7 +501,7 @@ fn shared_block(comm: &Comm, offer: &mut Offer) -> Outcome<(u64, usize)> {
         let total = strides.try_fold(0_u64, |sum, stride| sum.checked_add(stride?));
         Ok::<_, Error>((total, spacing.align))
     };
-    let (total, align) = coll::view(&comm.collective(), offer.words(), sum)??;
+    let (total, align) = coll::view(&comm.collective(), coll::Table::Window, offer.words(), sum)??;
     let Some(total) = total else {
         Room::NoMemory.of_all(comm.rank(), "window")?;
         return Err(neutral::ERR_NO_MEM.into());

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int me, size, count;
 static int *out, *in;
+static MPI_File file;
 
 static void expect(int at, int value)
 {
@@ -16,6 +18,50 @@ static void expect(int at, int value)
     }
 }
 
+/* A read or a write of all members of a file in which each has its own part. */
+static void call_file(const char *name)
+{
+    MPI_Offset part = (MPI_Offset)me * count * (MPI_Offset)sizeof *out;
+    MPI_Status status;
+    if (strcmp(name, "file_write") == 0)
+        MPI_File_write_at_all(file, part, out, count, MPI_INT, &status);
+    if (strcmp(name, "file_read") == 0) {
+        MPI_File_read_at_all(file, part, in, count, MPI_INT, &status);
+        expect(0, me + 1);
+    }
+    if (strcmp(name, "file_iwrite") == 0) {
+        MPI_Request request;
+        MPI_File_iwrite_at_all(file, part, out, count, MPI_INT, &request);
+        MPI_Wait(&request, &status);
+    }
+    if (strcmp(name, "file_ordered") == 0)
+        MPI_File_write_ordered(file, out, count, MPI_INT, &status);
+    if (strcmp(name, "file_sync") == 0)
+        MPI_File_sync(file);
+    if (strcmp(name, "file_size") == 0)
+        MPI_File_set_size(file, (MPI_Offset)size * count * (MPI_Offset)sizeof *out);
+    /* What was to be written is as it was. */
+    in[0] = out[0];
+    expect(0, me + 1);
+}
+
+/* A file with every member's part, for calls of a file. */
+static void open_file(void)
+{
+    char name[64];
+    int number = getpid();
+    MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    snprintf(name, sizeof name, "/dev/shm/crossed-file-%d", number);
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_set_errhandler(file, MPI_ERRORS_ARE_FATAL);
+    MPI_Barrier(MPI_COMM_WORLD);
+    unlink(name);
+    for (int i = 0; i < count; i++)
+        out[i] = me + 1;
+    MPI_File_write_at_all(file, (MPI_Offset)me * count * (MPI_Offset)sizeof *out, out, count, MPI_INT,
+                          MPI_STATUS_IGNORE);
+}
+
 static void call(const char *name)
 {
     MPI_Comm comm = MPI_COMM_WORLD, copy;
@@ -23,6 +69,8 @@ static void call(const char *name)
     for (int i = 0; i < size * count; i++)
         out[i] = me + 1;
     memset(in, 0, size * count * sizeof *in);
+    if (strncmp(name, "file_", 5) == 0)
+        call_file(name);
     if (strcmp(name, "barrier") == 0)
         MPI_Barrier(comm);
     if (strcmp(name, "bcast") == 0) {
@@ -74,8 +122,13 @@ int main(int argc, char **argv)
     count = argc > 3 ? atoi(argv[3]) : 1;
     out = malloc(size * count * sizeof *out);
     in = malloc(size * count * sizeof *in);
+    int has_file = strncmp(argv[1], "file_", 5) == 0;
+    if (has_file)
+        open_file();
     call(argv[1 + me % 2]);
     call(argv[2 - me % 2]);
+    if (has_file)
+        MPI_File_close(&file);
     MPI_Finalize();
     return 0;
 }

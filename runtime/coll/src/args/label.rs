@@ -4,6 +4,82 @@ use super::kind::Kind;
 use super::{Call, Form};
 use core::fmt;
 
+/// What a table of what all members say is about ([`crate::view`]). A member does not take the words of one that came
+/// with another table, in a wrong program, for those of its own.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// A communicator or a window that is made or freed.
+    Object,
+    /// Arguments of collectives, which are compared.
+    Arguments,
+    /// Colors and keys.
+    Split,
+    /// What kind of part each member wants.
+    SplitType,
+    /// Where each member lives.
+    Sites,
+    /// Memory of a window.
+    Window,
+    /// Files as they are opened: how, and what was found.
+    FileMode,
+    /// The same: which file it is.
+    FileOpened,
+    /// Whether a member's part in a call of a file has failed.
+    FileTrouble,
+    /// What all members must say alike of a file.
+    FileSame,
+    /// Reads of all members together: where their data is.
+    FileRead,
+    /// Writes of all members together: where their data is.
+    FileWrite,
+    /// What members have found in such reads and writes.
+    FileFound,
+    /// The beginning of reads and writes that nobody else's come between.
+    FileAlone,
+    /// Reads in the order of ranks.
+    FileReadOrdered,
+    /// Writes in the order of ranks.
+    FileWriteOrdered,
+    /// Where these begin.
+    FilePlace,
+}
+
+impl Table {
+    /// Of reads or of writes of all members together.
+    #[must_use]
+    pub const fn of_move(reads: bool) -> Self {
+        if reads { Self::FileRead } else { Self::FileWrite }
+    }
+
+    /// The same in the order of ranks.
+    #[must_use]
+    pub const fn of_ordered(reads: bool) -> Self {
+        if reads { Self::FileReadOrdered } else { Self::FileWriteOrdered }
+    }
+
+    /// What is called, by the number of the table.
+    const CALLS: [&str; 17] = [
+        "MPI_Finalize or a call that makes or frees an object",
+        "a collective whose arguments are compared",
+        "MPI_Comm_split",
+        "MPI_Comm_split_type",
+        "a call that makes a communicator",
+        "a call that makes a window",
+        "MPI_File_open",
+        "MPI_File_open",
+        "MPI_File_close or another call of a file that moves no data",
+        "MPI_File_set_size or another call that sets something of a file",
+        "a collective read of a file",
+        "a collective write of a file",
+        "the end of a collective read or write of a file",
+        "a collective read or write of a file in atomic mode",
+        "an ordered read of a file",
+        "an ordered write of a file",
+        "an ordered read or write of a file",
+    ];
+}
+
 /// Says which call a post or a message of a member belongs to: the function, the root, and whether it is a part of a
 /// call that makes or frees an object, or of `MPI_Finalize`. What bears another label than the reader's own is of a
 /// member that called something else, in a wrong program; the reader does not take it for its own.
@@ -20,8 +96,6 @@ impl Label {
     pub(crate) const NONE: Self = Self(0);
     /// Of [`Call::Allreduce`].
     pub(crate) const ALLREDUCE: Self = Self((Kind::Allreduce as u64) << BESIDE);
-    /// Of a table of what all members say.
-    pub(crate) const TABLE: Self = Self((Kind::Allgather as u64) << BESIDE | INTERNAL);
     /// The bits in which a label has nothing.
     pub(crate) const FREE: u64 = (1 << BESIDE) - 1;
     /// Roots, counted from 0 on, that tags tell apart.
@@ -35,6 +109,11 @@ impl Label {
         };
         let kind = u64::from(Kind::of(call) as u8) << BESIDE;
         Self(kind | internal | (call.root() as u64) << ROOT)
+    }
+
+    /// Of a table of what all members say.
+    pub(crate) const fn of_table(table: Table) -> Self {
+        Self((Kind::Allgather as u64) << BESIDE | INTERNAL | (table as u64) << ROOT)
     }
 
     /// With a description in the free bits.
@@ -67,10 +146,11 @@ impl Label {
 
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 & INTERNAL != 0 {
-            return f.write_str("MPI_Finalize or a call that makes or frees an object");
-        }
         let kind = (self.0 >> BESIDE) as usize & 0xf;
+        if self.0 & INTERNAL != 0 {
+            let table = if kind == Kind::Allgather as usize { (self.0 >> ROOT) as usize } else { 0 };
+            return f.write_str(Table::CALLS.get(table).unwrap_or(&Table::CALLS[0]));
+        }
         let Some((kind, initial, rest)) = Kind::ALL.get(kind) else {
             return Ok(());
         };
@@ -106,6 +186,18 @@ mod tests {
         let numbers: BTreeSet<i32> = labels().into_iter().flatten().map(Label::number).collect();
         assert_eq!(numbers.len(), 64);
         assert!(numbers.iter().all(|it| (0..Label::NUMBERS).contains(it)));
+    }
+
+    #[test]
+    fn tables_about_other_things_have_other_labels() {
+        let last = Table::FilePlace as usize;
+        assert_eq!(last + 1, Table::CALLS.len());
+        assert!(last < Label::ROOTS as usize, "tags tell them apart");
+        let [read, write] = [true, false].map(|reads| Label::of_table(Table::of_move(reads)));
+        assert!(read.beside(write.with(8)) > Label::FREE);
+        assert_ne!(read.number(), write.number());
+        assert_eq!(format!("{read}"), "a collective read of a file");
+        assert_eq!(format!("{}", Label::of_table(Table::FilePlace)), "an ordered read or write of a file");
     }
 
     #[test]

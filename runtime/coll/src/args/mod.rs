@@ -13,6 +13,7 @@ pub(crate) use blocks::Layout;
 pub(crate) use form::Form;
 pub(crate) use kind::Kind;
 pub(crate) use label::Label;
+pub use label::Table;
 pub(crate) use reduction::elements_of;
 pub use reduction::{Reduction, Scan};
 

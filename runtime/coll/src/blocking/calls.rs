@@ -1,7 +1,7 @@
 //! The blocking collectives: the functions of each operation, which keep its own case of `local::run`.
 
 use super::{local, nodes};
-use crate::args::{Blocks, Call, Form, Label, Reduction, Scan};
+use crate::args::{Blocks, Call, Form, Label, Reduction, Scan, Table};
 use crate::members::{Caller, Extent, Group, Hierarchy, LocalGroup};
 use crate::memory::reserve;
 use crate::nonblocking::meet;
@@ -39,7 +39,11 @@ pub fn run_known(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> 
 
 /// [`run`] in this form.
 fn run_as(group: &Group<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
-    let label = Label::of(call, form);
+    run_labelled(group, call, form, Label::of(call, form))
+}
+
+/// The same, with this label.
+fn run_labelled(group: &Group<'_>, call: &Call<'_>, form: Form, label: Label) -> Result<(), EngineError> {
     match group.extent(label) {
         Extent::OneNode(group) => local::run_any(&group, call),
         Extent::Compared(group) => compared(&group, call, form),
@@ -176,10 +180,11 @@ pub fn allgather(group: &Group<'_>, send: Option<Buffer<'_>>, receive: Blocks<'_
 /// [`EngineError::OutOfMemory`].
 pub fn view<const N: usize, R>(
     group: &Group<'_>,
+    table: Table,
     mut mine: [i32; N],
     read: impl FnOnce(&[[i32; N]]) -> R,
 ) -> Result<R, EngineError> {
-    let label = Label::TABLE;
+    let label = Label::of_table(table);
     if let Extent::Nodes(hierarchy) = group.extent(label) {
         return nodes::view(&Caller { group, label }, hierarchy, mine, read);
     }
@@ -191,7 +196,7 @@ pub fn view<const N: usize, R>(
     // SAFETY: `all` has room for each member's words, and outlives the call.
     let receive = unsafe { Blocks::equal(Buffer::of_bytes(all.as_mut_ptr().cast(), bytes)) };
     let call = Call::Allgather { send: Some(send), receive };
-    run_within(group, &call)?;
+    run_labelled(group, &call, Form::Internal, label)?;
     Ok(read(&all))
 }
 

@@ -3,7 +3,7 @@
 use super::data::{Ints, Random, int_layouts};
 use super::moving::{Varying, block_of, message, some_count};
 use super::on_nodes;
-use crate::{Blocks, Call, Group, allgather, start};
+use crate::{Blocks, Call, Group, Table, allgather, start};
 use cohort_core::wait::{self, WaitKind};
 use std::vec::Vec;
 
@@ -107,7 +107,7 @@ fn members_of_a_node_look_at_one_table() {
                     assert_eq!(all, expected);
                     all.len()
                 };
-                let length = crate::view(group, say(group.me, round), check);
+                let length = crate::view(group, Table::Object, say(group.me, round), check);
                 assert_eq!(length, Ok(size as usize));
             }
         });

@@ -191,7 +191,7 @@ impl Comm {
             return Ok(self.part(&ours, &theirs, &numbers));
         }
         let part = |wishes: &[[i32; 2]]| self.part(wishes, &[], &numbers);
-        Ok(coll::view(&self.collective(), [color, key], part)?)
+        Ok(coll::view(&self.collective(), coll::Table::Split, [color, key], part)?)
     }
 
     /// The communicator that the caller gets in a split, when everybody's wishes are known: of the own group's members

@@ -162,7 +162,7 @@ impl Comm {
             let level = level_of(level_wanted, all);
             (level, color_of(level, &said, all))
         };
-        let (level, color) = coll::view(&self.collective(), said, find)?;
+        let (level, color) = coll::view(&self.collective(), coll::Table::SplitType, said, find)?;
         self.of_color(level, color, key, room)
     }
 
@@ -191,7 +191,7 @@ impl Comm {
             let sites = all.iter().map(|words| words.map(|part| part as u32));
             differ.then(|| sites.collect())
         };
-        Ok(coll::view(&self.collective(), words, known)?)
+        Ok(coll::view(&self.collective(), coll::Table::Sites, words, known)?)
     }
 
     /// The same without asking: only if all members are on this node.

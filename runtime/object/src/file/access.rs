@@ -358,7 +358,7 @@ impl File {
     /// atomic mode. Collective. The members meet before the right is taken, since who has it must not wait for members
     /// that want it for themselves first, and again when it is theirs.
     fn exclusively<R>(&self, group: &coll::Group<'_>, work: impl FnOnce() -> R) -> Outcome<R> {
-        coll::view(group, [0], |_| ())?;
+        coll::view(group, coll::Table::FileAlone, [0], |_| ())?;
         let begun = Cell::new(false);
         let work = || {
             begun.set(true);
@@ -417,15 +417,16 @@ impl File {
         data: Result<Buffer<'b>, Trouble>,
         moves_all: bool,
     ) -> Outcome<Ordered<'b>> {
+        let table = coll::Table::of_ordered(way == Way::Read);
         if self.away.is_some() || self.survives() {
-            return self.ordered_by_words(data);
+            return self.ordered_by_words(table, data);
         }
         let (me, size, medium) = (self.comm.me() as usize, self.comm.size() as usize, self.medium());
         let part = Part::new(me, way, view, data.as_ref().map(|data| *data).map_err(Trouble::told));
         let take = |bytes| self.take_shared(bytes).ok();
         // SAFETY: the members meet now, and the part is dropped behind that.
         unsafe { self.shared.in_order.come(&part, size, moves_all.then_some(&medium), take) };
-        if let Err(error) = coll::view(&self.comm.collective(), [0], |_| ()) {
+        if let Err(error) = coll::view(&self.comm.collective(), table, [0], |_| ()) {
             // Others may still use this member's buffer, so it must not go on.
             panic!("a collective call of a file cannot end: {error}");
         }
@@ -440,13 +441,13 @@ impl File {
     }
 
     /// [`File::ordered`] of members that live on several nodes, or go on when one fails.
-    fn ordered_by_words<'b>(&self, data: Result<Buffer<'b>, Trouble>) -> Outcome<Ordered<'b>> {
+    fn ordered_by_words<'b>(&self, table: coll::Table, data: Result<Buffer<'b>, Trouble>) -> Outcome<Ordered<'b>> {
         let bytes = data.as_ref().map_or(0, Buffer::bytes);
         let ([class, errno, low, high], me) = (told(&data), self.comm.me() as usize);
         let words = [class, errno, low, high, bytes as i32, (bytes >> 32) as i32];
         let whole = |words: &[i32; 6]| u64::from(words[4].cast_unsigned()) | u64::from(words[5].cast_unsigned()) << 32;
         let sum = |all: &[[i32; 6]]| all.iter().map(whole).try_fold(0_u64, u64::checked_add);
-        let (found, before, total) = coll::view(&self.comm.collective(), words, |all| {
+        let (found, before, total) = coll::view(&self.comm.collective(), table, words, |all| {
             let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
             (first(troubles), sum(&all[..me]), sum(all))
         })?;
@@ -464,7 +465,7 @@ impl File {
         let [class, errno, low, high] = told(&taken);
         let start = taken.as_ref().map_or(0, |start| *start);
         let words = [class, errno, low, high, start as i32, (start >> 32) as i32];
-        let (found, start) = coll::view(&self.comm.collective(), words, |all| {
+        let (found, start) = coll::view(&self.comm.collective(), coll::Table::FilePlace, words, |all| {
             let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
             let [.., low, high] = all[0];
             (first(troubles), u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32)

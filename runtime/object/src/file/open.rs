@@ -275,7 +275,8 @@ impl File {
         let (size, address) = (halves(size), halves(address as u64));
         let plain = comm.rank().node().settings().plain_io.into();
         let words = [class, errno, low, high, mode, room.word(), size[0], size[1], address[0], address[1], plain];
-        let met = coll::view(&comm.collective(), words, |all| first_meeting(comm, all, leader, name))?;
+        let met =
+            coll::view(&comm.collective(), coll::Table::FileMode, words, |all| first_meeting(comm, all, leader, name))?;
         // The own trouble has more to say than what others hear of it.
         made.as_ref().map_err(|trouble| trouble.error.clone())?;
         met
@@ -307,7 +308,7 @@ impl File {
         let mut words: Second = [0; 16];
         words[..6].copy_from_slice(head.as_flattened());
         words[6..].copy_from_slice([device, inode, born, bytes, written].as_flattened());
-        let (found, number, other) = coll::view(&comm.collective(), words, |all| {
+        let (found, number, other) = coll::view(&comm.collective(), coll::Table::FileOpened, words, |all| {
             let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
             (first(troubles), all[0][4].cast_unsigned(), other_file(all, comm.me() as usize, leader))
         })?;

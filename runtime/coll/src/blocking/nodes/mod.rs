@@ -16,7 +16,7 @@ pub(crate) use view::view;
 
 use super::local;
 use super::schedule::{endpoint, run_alone, run_schedule};
-use crate::args::{Call, Form, Label};
+use crate::args::{Call, Form, Label, Table};
 use crate::compare;
 use crate::exchange::may_communicate;
 use crate::fold::Folder;
@@ -33,7 +33,7 @@ use core::cell::OnceCell;
 #[cold]
 pub(crate) fn tell(group: &Group<'_>, hierarchy: &Hierarchy, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
     let mine = compare::said(call, form, group.me);
-    let label = Label::TABLE;
+    let label = Label::of_table(Table::Arguments);
     view(&Caller { group, label }, hierarchy, mine, compare::compare)?
 }
 
