@@ -31,7 +31,7 @@ pub enum Told {
     Receive = 3,
     /// It waits for a message, without receiving it.
     Probe = 4,
-    /// It waits for the receiver of a message of `number` bytes.
+    /// It waits for the receiver of a message of `number` bytes, of which `count` partitions are not ready.
     Send = 5,
     /// It waits for others in a collective call, the `number`-th of the communicator's whose members share `key`.
     Collective = 6,

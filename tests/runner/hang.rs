@@ -10,7 +10,7 @@ use std::time::Duration;
 mod apart;
 
 /// Programs that hang, and what is said of them.
-const HANGING: [(&str, &[&str]); 16] = [
+const HANGING: [(&str, &[&str]); 18] = [
     (
         "lost_message",
         &[
@@ -47,6 +47,15 @@ const HANGING: [(&str, &[&str]); 16] = [
             "nobody in this circle",
         ],
     ),
+    (
+        "partitions",
+        &[
+            "MPI_Waitall for 2 requests: a send of 300 bytes to 2, tag 9, MPI_COMM_WORLD of 4, of which \
+             2 partitions are not ready; a receive from 0, tag 9, MPI_COMM_WORLD of 4",
+            "nobody in this circle can go on",
+        ],
+    ),
+    ("partitions_lost", &["rank 1: MPI_Wait for a receive from 0, tag 6, MPI_COMM_WORLD of 4"]),
     ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
     (
         "unanswered",

@@ -19,6 +19,7 @@
 use crate::messages::{irecv, isend_owned};
 use crate::packed::PackedBlock;
 use crate::rounds::Marks;
+use crate::want::PARTITIONED;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_core::Piece;
@@ -38,13 +39,13 @@ use core::ptr::null_mut;
 mod away;
 mod channel;
 mod data;
+mod picture;
 mod subsystem;
 
 pub use away::{AwayReceive, AwaySend, NotReady};
 pub use data::Partitions;
 
 use channel::{Channel, ChannelRef};
-use cohort_base::spawn::{SHARED_BITS, SHARED_NUMBERS};
 use data::{Destination, overlapping};
 
 pub use crate::rounds::AlreadyReady;
@@ -53,15 +54,11 @@ pub use crate::rounds::AlreadyReady;
 #[derive(Debug)]
 pub struct Partitioned;
 
-/// Set in the context of the messages that introduce a sender to its receiver; in no other one's.
-const PARTITIONED: u32 = 1 << 31;
-
-const _: () = assert!((SHARED_NUMBERS + (1 << SHARED_BITS)) * 2 <= PARTITIONED, "contexts have it");
-
 /// A partitioned send (`MPI_Psend_init`).
 #[derive(Debug)]
 pub struct PartitionedSend {
     channel: ChannelRef,
+    to: Peer,
     /// Rounds that were started.
     round: AtomicU32,
     marks: Marks,
@@ -85,7 +82,7 @@ impl PartitionedSend {
         let hello = Envelope { context: envelope.context | PARTITIONED, ..envelope };
         isend_owned(claim, introduction, to, hello)?.release(claim);
         theirs.into_raw();
-        Ok(Self { channel, round: AtomicU32::new(0), marks: Marks::new() })
+        Ok(Self { channel, to, round: AtomicU32::new(0), marks: Marks::new() })
     }
 
     #[inline(always)]
@@ -172,6 +169,8 @@ const IN_AWAITING: u8 = 0;
 #[derive(Debug)]
 pub(crate) struct Receiver {
     data: Partitions,
+    /// What the sender's messages would be named by.
+    from: Envelope,
     rank: &'static Rank,
     /// The receive of the sender's introduction, and where it says who the sender is.
     introduction: RequestRef,
@@ -338,7 +337,7 @@ impl PartitionedReceive {
         context: u32,
         tag: i32,
     ) -> Result<Self, EngineError> {
-        let Source::Rank { peer: sender, .. } = from else {
+        let Source::Rank { peer: sender, comm_rank } = from else {
             panic!("partitioned receives have one sender");
         };
         require_local(claim, sender)?;
@@ -355,6 +354,7 @@ impl PartitionedReceive {
             let address = *(*introduced).get();
             receiver.write(Receiver {
                 data,
+                from: Envelope { context, source: comm_rank, tag },
                 rank: claim.rank().node().rank(claim.rank().id()),
                 introduction,
                 introduced: UnsafeCell::new(address),

@@ -5,7 +5,7 @@
 use crate::operation::{Operation, OperationKind};
 use crate::protocol::Payload;
 use crate::state::P2p;
-use crate::want::{Shape, Want};
+use crate::want::{PARTITIONED, Shape, Want};
 use cohort_base::Peer;
 use cohort_base::picture::{ANY, Fact, Told};
 use cohort_core::claim::Claim;
@@ -70,19 +70,26 @@ impl Awaited for RoomFor {
     }
 }
 
+/// Whether messages in this context are parts of partitioned ones, which the program does not know.
+fn is_of_partitions(context: u32) -> bool {
+    context != u32::MAX && context & PARTITIONED != 0
+}
+
 /// Tells what is in the queues of a rank, some of each.
 pub fn tell_queues(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     let node = claim.rank().node();
     let state = claim.of::<P2p>();
     let mut left = TOLD_MAX;
     state.posted.each(|receive| {
-        tell(receive.told(&OperationKind::Receive, node, false));
-        left -= 1;
+        if !is_of_partitions(receive.want.envelope.context) {
+            tell(receive.told(&OperationKind::Receive, node, false));
+            left -= 1;
+        }
         left > 0
     });
     let mut left = TOLD_MAX;
     state.offered.find(|send| {
-        if send.request.is_pending() {
+        if send.request.is_pending() && !is_of_partitions(send.want.envelope.context) {
             tell(send.told(&OperationKind::Rts, node, false));
             left -= 1;
         }
@@ -92,6 +99,9 @@ pub fn tell_queues(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     state.unexpected.find_where(|message| {
         let payload = Payload::Stored(message);
         let envelope = payload.header().envelope();
+        if is_of_partitions(envelope.context) {
+            return false;
+        }
         tell(Fact {
             context: envelope.context,
             member: envelope.source,

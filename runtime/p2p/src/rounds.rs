@@ -69,6 +69,11 @@ impl Marks {
         Self { left: AtomicU32::new(0), others: AtomicU32::new(0) }
     }
 
+    /// How many partitions were not marked, while nobody marks or copies one.
+    pub(crate) fn left(&self) -> u32 {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// A round begins.
     #[inline]
     pub(crate) fn begin(&self, partitions: u32) {

@@ -1,8 +1,14 @@
 //! What a receive takes, or a probe looks for.
 
 use cohort_base::Peer;
+use cohort_base::spawn::{SHARED_BITS, SHARED_NUMBERS};
 use cohort_core::message::{Envelope, Source, Tag};
 use cohort_core::node::Node;
+
+/// Set in the context of the messages that introduce a sender to its receiver; in no other one's.
+pub(crate) const PARTITIONED: u32 = 1 << 31;
+
+const _: () = assert!((SHARED_NUMBERS + (1 << SHARED_BITS)) * 2 <= PARTITIONED, "contexts have it");
 
 /// Which parts of an envelope a receive or probe leaves open: bit 0 the source, bit 1 the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -191,6 +191,30 @@ static void file_write_ordered(void)
         MPI_File_write_ordered(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
 }
 
+/* Partitions that nobody marks: all but the first of three. */
+static void partitions(void)
+{
+    MPI_Request requests[2];
+    int to = (me + 1) % size, from = (me + size - 1) % size;
+    MPI_Psend_init(long_message, 3, 100, MPI_CHAR, to, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    MPI_Precv_init(long_message + 300, 3, 100, MPI_CHAR, from, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+    MPI_Startall(2, requests);
+    MPI_Pready(0, requests[0]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+/* A partitioned receive without a send. */
+static void partitions_lost(void)
+{
+    MPI_Request request;
+    if (me == 1) {
+        MPI_Precv_init(long_message, 4, 8, MPI_CHAR, 0, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     struct {
@@ -213,6 +237,8 @@ int main(int argc, char **argv)
         {"file_set_view", file_set_view},
         {"file_write_all", file_write_all},
         {"file_write_ordered", file_write_ordered},
+        {"partitions", partitions},
+        {"partitions_lost", partitions_lost},
     };
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);

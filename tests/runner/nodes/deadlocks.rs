@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
 /// Programs that hang on two nodes of two ranks, numbered in turn, and what is said of them.
-const HANGING: [(&str, &[&str]); 8] = [
+const HANGING: [(&str, &[&str]); 10] = [
     (
         "lost_message",
         &[
@@ -29,6 +29,15 @@ const HANGING: [(&str, &[&str]); 8] = [
     ("wrong_tag", &["rank 1 waits for tag 42, and has a message from rank 0 with tag 43"]),
     ("lock_cycle", &["waits for lock of 1 at its window"]),
     ("subset", &["MPI_Recv from 0, tag 1, MPI_COMM_WORLD of 4"]),
+    (
+        "partitions",
+        &[
+            "MPI_Waitall for 2 requests: a send of 300 bytes to 2, tag 9, MPI_COMM_WORLD of 4, of which \
+             2 partitions are not ready; a receive from 0, tag 9, MPI_COMM_WORLD of 4",
+            "nobody in this circle can go on",
+        ],
+    ),
+    ("partitions_lost", &["rank 1: MPI_Wait for a receive from 0, tag 6, MPI_COMM_WORLD of 4"]),
     ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
     ("late_in_collective", &["ranks 0-2: MPI_Wait for a collective", "rank 3 waits for rank 0, which is in MPI_Wait"]),
     ("unanswered", &["rank 0: MPI_Waitall for 2 requests: a receive from 3, tag 11, MPI_COMM_WORLD of 4"]),

@@ -161,7 +161,12 @@ fn about(need: &Fact, missing: &[u32]) -> String {
         }
         Told::Send | Told::Offered => {
             let (bytes, tag) = (bytes(need.number), tag(need));
-            format!(" of {bytes} to {}{tag}{}", peer(need), communicator(need))
+            let left = match need.count {
+                0 => String::new(),
+                1 => ", of which 1 partition is not ready".to_owned(),
+                count => format!(", of which {count} partitions are not ready"),
+            };
+            format!(" of {bytes} to {}{tag}{}{left}", peer(need), communicator(need))
         }
         Told::Collective => {
             let still = match (missing, need.count) {

@@ -11,6 +11,7 @@ use crate::status::neutral_status;
 use alloc::boxed::Box;
 use cohort_abi::parameters::{Array, Base, Buffer, Out, ResultPlace};
 use cohort_abi::{Abi, Handle, HandleKind, Status, dynamic, neutral};
+use cohort_base::picture::Fact;
 use cohort_engine::partitioned::{AwayReceive, AwaySend, NotReady, PartitionedReceive, PartitionedSend, Partitions};
 use cohort_engine::wait::progress;
 use cohort_engine::{Claim, Owner, Rank, Source, Tag};
@@ -156,6 +157,17 @@ impl RequestKind for Partitioned {
                 Side::ReceiveAway(receive) => receive.is_complete(),
                 Side::Nobody(..) => true,
             }
+    }
+
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        match &self.side {
+            _ if !self.is_active() => {}
+            Side::Send(send) if !send.is_complete() => send.tell(claim, tell),
+            Side::Receive(receive) if !receive.is_complete() => receive.tell(claim, tell),
+            Side::SendAway(send) if !send.is_complete() => send.tell(claim, tell),
+            Side::ReceiveAway(receive) if !receive.has_come() => receive.tell(claim, tell),
+            _ => {}
+        }
     }
 
     /// The outcome of a round that is over.

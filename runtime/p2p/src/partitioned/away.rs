@@ -11,10 +11,13 @@
 //! received packed, and unpacked by the first thread of the owner that asks for it.
 
 use super::Partitioned;
-use super::{PARTITIONED, Partitions, overlapping};
+use super::picture::{incoming, outgoing};
+use super::{Partitions, overlapping};
 use crate::messages::{irecv, isend, isend_owned};
 use crate::packed::PackedBlock;
+use crate::want::PARTITIONED;
 use cohort_base::Peer;
+use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
@@ -25,6 +28,7 @@ use cohort_core::rank_box::RankBox;
 use cohort_core::record::RecordRef;
 use cohort_core::request::Request;
 use cohort_core::request::RequestRef;
+use cohort_core::waits::Awaited;
 use cohort_datatype::{self as datatype, Buffer};
 use cohort_steal::TaskKind;
 use core::cell::{Cell, OnceCell, UnsafeCell};
@@ -89,6 +93,13 @@ impl Message {
 
     fn is_complete(&self) -> bool {
         self.look(RequestRef::is_complete).unwrap_or(false)
+    }
+
+    /// What the message waits for, if it is under way.
+    fn told(&self, claim: &mut Claim<'_>) -> Option<Fact> {
+        let mut told = None;
+        self.look(|request| Awaited::tell(&request, claim, &mut |fact| told = Some(fact)));
+        told
     }
 
     /// Lets go of a message that is complete, if there is one.
@@ -175,6 +186,16 @@ impl AwaySend {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.messages.iter().all(Message::is_complete)
+    }
+
+    /// Tells what a round that is not over waits for.
+    pub fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        let left = self.messages.iter().filter(|message| !message.is_there()).count() as u32;
+        let mut under_way = self.messages.iter().filter_map(|message| message.told(claim));
+        match under_way.find(|fact| fact.told != Told::Send) {
+            Some(fact) => tell(fact),
+            None => tell(outgoing(claim, self.to, self.envelope, (self.data.all().bytes(), left))),
+        }
     }
 
     /// Gives the send back.
@@ -497,6 +518,13 @@ impl AwayReceive {
             && parts.iter().all(|part| part.has_arrived(&receiver.data))
     }
 
+    /// Whether all messages of this round have come, which may be packed yet.
+    #[must_use]
+    pub fn has_come(&self) -> bool {
+        let parts = self.receiver().parts();
+        !parts.is_empty() && parts.iter().all(|part| part.message.is_complete())
+    }
+
     /// The outcome of a round that is over.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -507,6 +535,24 @@ impl AwayReceive {
         let bytes = self.bytes_of_part().unwrap_or(0) * receiver.parts().len() as u64;
         let envelope = Envelope { context: receiver.context, source: comm_rank, tag: receiver.tag };
         Status::delivered(envelope, bytes, receiver.data.all().bytes())
+    }
+
+    /// Tells what a round that is not over waits for.
+    pub fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        let receiver = self.receiver();
+        let Source::Rank { comm_rank, .. } = receiver.from else {
+            return tell(Fact::new(Told::Outside));
+        };
+        let is_known = receiver.introduction.get().is_some_and(RequestRef::is_complete);
+        let parts = receiver.parts();
+        let is_posted = is_known && !parts.is_empty() && receiver.posted.get() as usize == parts.len();
+        let mut under_way = parts.iter().filter_map(|part| part.message.told(claim));
+        match under_way.find(|fact| fact.told != Told::Receive) {
+            Some(fact) => tell(fact),
+            // What is to be posted yet is the rank's own doing.
+            None if is_known && !is_posted => tell(Fact::new(Told::Outside)),
+            None => tell(incoming(Envelope { context: receiver.context, source: comm_rank, tag: receiver.tag })),
+        }
     }
 
     /// Gives the receive back. It stays until its introduction has come, which is for no other receive, and what is on
