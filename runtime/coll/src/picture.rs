@@ -62,13 +62,16 @@ impl Awaited for AwaitedRound<'_> {
     }
 }
 
-/// Tells who has not come to the round that the caller's rank was in last.
+/// Tells who has not come to the round that the caller's rank was in last. Among nodes only that it waits for others:
+/// the call is another thread's of the rank, which is awake, or sleeps and tells what for.
 pub fn tell_missing(group: &Group<'_>, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     match group.extent(Label::NONE) {
         Extent::OneNode(group) | Extent::Compared(group) => {
             let round = group.shared.slots()[group.me()].own.begun.load(Ordering::Acquire);
             AwaitedRound { group: &group, round, deed: Deed::Begin, member: None }.tell(claim, tell);
         }
-        Extent::Nodes(_) => tell(Fact::new(Told::Outside)),
+        Extent::Nodes(hierarchy) => {
+            tell(Fact { key: core::ptr::from_ref(hierarchy).addr() as u64, ..Fact::new(Told::Collective) });
+        }
     }
 }

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
 /// Programs that hang on two nodes of two ranks, numbered in turn, and what is said of them.
-const HANGING: [(&str, &[&str]); 10] = [
+const HANGING: [(&str, &[&str]); 11] = [
     (
         "lost_message",
         &[
@@ -38,6 +38,10 @@ const HANGING: [(&str, &[&str]); 10] = [
         ],
     ),
     ("partitions_lost", &["rank 1: MPI_Wait for a receive from 0, tag 6, MPI_COMM_WORLD of 4"]),
+    (
+        "missing_in_file",
+        &["MPI_Wait for a collective", "another thread: MPI_", "rank 3: MPI_Barrier, MPI_COMM_WORLD of 4"],
+    ),
     ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
     ("late_in_collective", &["ranks 0-2: MPI_Wait for a collective", "rank 3 waits for rank 0, which is in MPI_Wait"]),
     ("unanswered", &["rank 0: MPI_Waitall for 2 requests: a receive from 3, tag 11, MPI_COMM_WORLD of 4"]),
