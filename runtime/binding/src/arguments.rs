@@ -24,7 +24,7 @@ use core::marker::PhantomData;
 
 pub use cohort_object::{Comm, Error, Outcome};
 pub use fault::{Failure, Fault};
-pub use numbers::{Numbers, counts, length, list};
+pub use numbers::{Numbers, Types, counts, length, list};
 
 /// One call of the program.
 pub struct Call<'a, A: Abi> {
@@ -392,7 +392,7 @@ impl<'a, A: Abi> Call<'a, A> {
     ///
     /// # Errors
     /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
-    pub fn types_of(&self, handles: Array<'_, A::Datatype>, elements: &[i64]) -> Outcome<Vec<TypeRef>> {
+    pub fn types_of(&self, handles: Array<'_, A::Datatype>, elements: &[i64]) -> Outcome<Types> {
         let handles = handles.entries(elements.len())?.iter();
         handles.zip(elements).map(|(&handle, &elements)| self.type_of(handle, elements)).collect()
     }

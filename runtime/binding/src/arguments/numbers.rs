@@ -3,6 +3,7 @@
 use cohort_abi::neutral;
 use cohort_abi::parameters::Array;
 use cohort_abi::{Count, Integer};
+use cohort_engine::datatype::TypeRef;
 use cohort_engine::reserve;
 use cohort_object::Outcome;
 use smallvec::SmallVec;
@@ -40,6 +41,9 @@ pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Numbers> 
 
 /// The numbers of an array. Those for a few members need no memory of the node, whose lock all its ranks share.
 pub type Numbers = SmallVec<[i64; 8]>;
+
+/// As many datatypes, for the same reason.
+pub type Types = SmallVec<[TypeRef; 8]>;
 
 /// The counts of an array.
 ///

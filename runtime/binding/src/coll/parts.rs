@@ -1,8 +1,7 @@
 //! What collectives share: their buffer arguments, checked, and their failures.
 
-use crate::arguments::{Call, Comm, Error, Numbers, Outcome, counts, list};
+use crate::arguments::{Call, Comm, Error, Numbers, Outcome, Types, counts, list};
 use crate::data::Data;
-use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Base, Buffer};
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::coll::inter::Intergroup;
@@ -194,7 +193,7 @@ pub struct Typed {
     base: *mut u8,
     counts: Numbers,
     displacements: Numbers,
-    datatypes: Vec<TypeRef>,
+    datatypes: Types,
 }
 
 impl Parts for Typed {
