@@ -24,6 +24,7 @@ static unsigned best, empty;
 static long out[PARTS], in[PARTS], blocks[2], result;
 static long long_out[LONG], long_in[LONG];
 static MPI_Win win;
+static MPI_Comm ring;
 static MPI_Request request, repeated_barrier, repeated_allreduce, repeated_bcast;
 
 static void on_trap(int signal, siginfo_t *information, void *context) {
@@ -253,6 +254,17 @@ static void alltoallv_8(void) {
     if (rank == 0) COUNTED(all_to_all());
     else all_to_all();
 }
+static void alltoallw_8(void) {
+    static const MPI_Datatype types[] = {MPI_LONG, MPI_LONG};
+    static const int places[] = {0, sizeof(long)};
+    if (rank == 0) COUNTED(MPI_Alltoallw(out, ones, places, types, blocks, ones, places, types, MPI_COMM_WORLD));
+    else MPI_Alltoallw(out, ones, places, types, blocks, ones, places, types, MPI_COMM_WORLD);
+}
+/* Of a ring of two, who have two edges each way. */
+static void neighbor_alltoall_8(void) {
+    if (rank == 0) COUNTED(MPI_Neighbor_alltoall(out, 1, MPI_LONG, blocks, 1, MPI_LONG, ring));
+    else MPI_Neighbor_alltoall(out, 1, MPI_LONG, blocks, 1, MPI_LONG, ring);
+}
 /* Of more than what a post holds itself. */
 static void scan_512(void) {
     if (rank == 0) COUNTED(MPI_Scan(long_out, long_in, 64, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
@@ -401,6 +413,8 @@ static const Call apart[] = {
     {"Reduce, root", reduce_8},
     {"Allgatherv", allgatherv_8},
     {"Alltoallv", alltoallv_8},
+    {"Alltoallw", alltoallw_8},
+    {"Neighbor_alltoall", neighbor_alltoall_8},
     {"Scan, 512 B", scan_512},
     {"Reduce_scatter, 512 B", reduce_scatter_512},
     {"Ibarrier", ibarrier},
@@ -462,6 +476,7 @@ int main(int argc, char **argv) {
     empty = best;
     wanted = argc > 1 ? argv[1] : NULL;
     long *memory;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, (const int[]){2}, (const int[]){1}, 0, &ring);
     MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &repeated_barrier);
     MPI_Bcast_init(out, 1, MPI_LONG, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &repeated_bcast);
     MPI_Allreduce_init(out, in, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &repeated_allreduce);
@@ -471,6 +486,7 @@ int main(int argc, char **argv) {
     for (size_t at = 0; at < sizeof in_epoch / sizeof *in_epoch; at++) measure(&in_epoch[at]);
     MPI_Win_unlock_all(win);
     MPI_Win_free(&win);
+    MPI_Comm_free(&ring);
     MPI_Request_free(&repeated_barrier);
     MPI_Request_free(&repeated_bcast);
     MPI_Request_free(&repeated_allreduce);

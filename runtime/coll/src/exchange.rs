@@ -8,6 +8,7 @@
 //! `MPI_Intercomm_create`), which goes on when a collective has failed.
 
 use super::schedule::{Message, Told};
+use crate::args::{Blocks, Call, Neighbour};
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;
@@ -41,6 +42,62 @@ pub struct Incoming<'a> {
     pub tag: i32,
     /// Room for the data.
     pub data: Buffer<'a>,
+}
+
+/// The edges between a member and its neighbours, and what goes along them: the arguments of [`Call::Neighbours`].
+#[derive(Clone, Copy)]
+pub struct Edges<'a> {
+    pub(crate) sources: &'a [Neighbour],
+    pub(crate) destinations: &'a [Neighbour],
+    pub(crate) send: Blocks<'a>,
+    pub(crate) to_all: bool,
+    pub(crate) receive: Blocks<'a>,
+}
+
+/// Tag of the messages of a lane; collectives have negative tags.
+fn tag(lane: u32) -> i32 {
+    -1 - lane as i32
+}
+
+impl<'a> Edges<'a> {
+    /// Those of this call, if it is one to neighbours.
+    #[inline]
+    #[must_use]
+    pub fn of(call: &Call<'a>) -> Option<Self> {
+        match *call {
+            Call::Neighbours { sources, destinations, send, to_all, receive } => {
+                Some(Self { sources, destinations, send, to_all, receive })
+            }
+            _ => None,
+        }
+    }
+
+    /// What goes along the edge to destination `number`.
+    #[inline]
+    pub(crate) fn block(&self, number: usize) -> Buffer<'a> {
+        self.send.block(if self.to_all { 0 } else { number })
+    }
+
+    /// The messages to all destinations, of members of `peers`.
+    pub fn outgoing(&self, peers: &'a [Peer]) -> impl Iterator<Item = Outgoing<'a>> {
+        self.destinations.iter().enumerate().filter_map(move |(number, neighbour)| {
+            let to = *peers.get(neighbour.rank? as usize)?;
+            Some(Outgoing { to, tag: tag(neighbour.lane), data: self.block(number) })
+        })
+    }
+
+    /// Those from all sources.
+    pub fn incoming(&self, peers: &'a [Peer]) -> impl Iterator<Item = Incoming<'a>> {
+        (0..self.sources.len()).filter_map(move |number| self.incoming_along(peers, number))
+    }
+
+    /// The one from source `number`.
+    pub(crate) fn incoming_along(&self, peers: &'a [Peer], number: usize) -> Option<Incoming<'a>> {
+        let neighbour = self.sources[number];
+        let member = neighbour.rank?;
+        let (from, tag) = (*peers.get(member as usize)?, tag(neighbour.lane));
+        Some(Incoming { from, member, tag, data: self.receive.block(number) })
+    }
 }
 
 /// A member's access to the messages of one communicator's collectives.
@@ -123,7 +180,7 @@ pub(crate) fn may_communicate(rank: &Rank, context: u32) -> Result<(), EngineErr
 }
 
 /// The end of every exchange.
-fn finish(owner: Owner<'_>, requests: Vec<RequestRef>) -> Result<(), EngineError> {
+pub(crate) fn finish(owner: Owner<'_>, requests: Vec<RequestRef>) -> Result<(), EngineError> {
     let messages = requests.into_iter();
     wait_for(owner, messages.map(|request| Message::new(request, 0, false)), |_, _| {})
 }

@@ -42,7 +42,8 @@
 //! | gather(v), scatter(v), allgather(v), alltoall(v, w) | entries | direct reads |
 //! | reduce, allreduce, reduce_scatter(_block) | all fold the entries | each folds a share of the elements for all |
 //! | scan, exscan | fold of the entries | each member scans a share for all |
-//! | neighbourhoods; all, nonblocking and persistent | the last to post does all | steps that anybody takes |
+//! | neighbourhoods | entries with lists of edges | messages |
+//! | all, nonblocking and persistent | the last to post does all | steps that anybody takes |
 //!
 //! MPI's variants are arguments: [`Blocks`] describes equal, varying (`v`) or typed (`w`)
 //! blocks, [`Scan`] tells scan from exscan, `reduce_scatter` takes every member's count.
@@ -112,7 +113,7 @@ pub use args::{Blocks, Call, Neighbour, Reduction, Scan, Table};
 #[cfg(all(test, not(loom)))]
 use blocking::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter};
 #[cfg(not(loom))]
-pub use blocking::{barrier_within, compare, compare_persistent, run, run_known, run_within, view};
+pub use blocking::{barrier_within, compare_persistent, run, run_known, run_within, view};
 #[cfg(not(loom))]
 pub use compare::words_of;
 #[cfg(not(loom))]

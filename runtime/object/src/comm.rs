@@ -16,7 +16,7 @@ use crate::outside;
 use crate::owner_of;
 use crate::policy::OwnPolicy;
 use crate::session::everyone;
-use crate::topology::Topology;
+use crate::topology::{Neighbours, Place, Topology};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -69,7 +69,7 @@ pub struct Comm {
     begun: coll::Count,
     /// Agreements that this member has begun.
     agreements: AtomicU32,
-    topology: Option<Arc<Topology>>,
+    topology: Option<Arc<Place>>,
     /// Cached attributes.
     pub attributes: Attributes,
     /// Its error handler.
@@ -263,7 +263,14 @@ impl Comm {
     /// Its topology.
     #[must_use]
     pub fn topology(&self) -> Option<&Topology> {
-        self.topology.as_deref()
+        self.topology.as_ref().map(|place| &place.topology)
+    }
+
+    /// The caller's neighbours in its topology.
+    #[inline]
+    #[must_use]
+    pub fn neighbours(&self) -> Option<&Arc<Neighbours>> {
+        self.topology.as_ref().map(|place| &place.neighbours)
     }
 
     /// Whom messages go to: the members, or the other group of an intercommunicator.

@@ -3,6 +3,7 @@
 pub use cohort_engine::coll::Neighbour;
 
 use crate::Outcome;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
@@ -18,6 +19,24 @@ pub enum Topology {
     Graph(Graph),
     /// A graph of which every member knows its own edges.
     Distributed(Distributed),
+}
+
+/// A member's place in a topology.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The topology.
+    pub topology: Topology,
+    /// Its neighbours, which each neighbourhood collective asks for.
+    pub neighbours: Arc<Neighbours>,
+}
+
+impl Place {
+    /// That of member `me`.
+    #[must_use]
+    pub fn new(topology: Topology, me: u32) -> Self {
+        let neighbours = Arc::new(topology.neighbours(me));
+        Self { topology, neighbours }
+    }
 }
 
 /// A member's neighbours, in the order of the blocks in its buffers.

@@ -1,9 +1,9 @@
 //! The blocking form.
 
+use super::apart;
 use super::described::{Arguments, Beside};
 use super::forms::Form;
 use super::parts::Members;
-use super::{apart, messages};
 use crate::arguments::{Comm, Error, Outcome};
 use cohort_engine::coll::{self, Call, Group, Scan};
 
@@ -21,10 +21,7 @@ impl Form for Blocking<'_> {
         if let Err(why) = apart::known(&group, &call) {
             return take_part(&group, &call, why);
         }
-        match call {
-            Call::Neighbours { .. } => messages::run(comm, &call),
-            _ => coll::run_known(&group, &call).map_err(|error| group.failure(error)),
-        }
+        coll::run_known(&group, &call).map_err(|error| group.failure(error))
     }
 
     fn beside(self) -> Outcome<()> {

@@ -6,6 +6,7 @@ use super::root::NOBODY;
 use crate::arguments::Numbers;
 use crate::data::Data;
 use crate::process::requests::Describe;
+use alloc::sync::Arc;
 use cohort_abi::Abi;
 use cohort_engine::coll::{Call, Scan};
 use cohort_object::topology;
@@ -103,7 +104,7 @@ arguments! {
     is_plain |it| it.operands.is_plain();
 
     /// Neighbourhoods; with `to_all` every destination gets the one block of `send`.
-    Neighbours<S: Parts, R: Parts> { all: topology::Neighbours, send: S, to_all: bool, receive: R }
+    Neighbours<S: Parts, R: Parts> { all: Arc<topology::Neighbours>, send: S, to_all: bool, receive: R }
     |it| Call::Neighbours {
         sources: &it.all.sources,
         destinations: &it.all.destinations,

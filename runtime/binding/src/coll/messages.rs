@@ -1,9 +1,9 @@
-//! Messages to and from the neighbours of a communicator's topology: what the blocking and the nonblocking forms of
-//! neighbourhood collectives are.
+//! Messages to and from the neighbours of a communicator's topology: what the nonblocking forms of neighbourhood
+//! collectives are.
 
 use super::apart;
 use super::parts::{Members, On};
-use crate::arguments::{Comm, Outcome};
+use crate::arguments::Outcome;
 use crate::process::requests::{RequestKind, Rest};
 use crate::request::{has_room, publish_kind};
 use alloc::boxed::Box;
@@ -11,47 +11,11 @@ use alloc::vec::Vec;
 use cohort_abi::parameters::ResultPlace;
 use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_base::picture::Fact;
-use cohort_engine::coll::exchange::{Incoming, Outgoing};
-use cohort_engine::coll::{self, Call};
+use cohort_engine::coll::Call;
+use cohort_engine::coll::exchange::Edges;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
 use cohort_object::blame;
-
-/// Tag of the messages of a lane; collectives have negative tags.
-fn tag(lane: u32) -> i32 {
-    -1 - lane as i32
-}
-
-/// The messages to all destinations, and those from all sources.
-fn messages<'a>(
-    comm: &'a Comm,
-    call: &Call<'a>,
-) -> (impl Iterator<Item = Outgoing<'a>> + 'a, impl Iterator<Item = Incoming<'a>> + 'a) {
-    let Call::Neighbours { sources, destinations, send, to_all, receive } = *call else {
-        unreachable!("the arguments are those of neighbours")
-    };
-    let outgoing = destinations.iter().enumerate().filter_map(move |(number, neighbour)| {
-        let data = send.block(if to_all { 0 } else { number });
-        Some(Outgoing { to: comm.peer(neighbour.rank? as i32)?, tag: tag(neighbour.lane), data })
-    });
-    let incoming = sources.iter().enumerate().filter_map(move |(number, neighbour)| {
-        let member = neighbour.rank?;
-        let (from, tag) = (comm.peer(member as i32)?, tag(neighbour.lane));
-        Some(Incoming { from, member, tag, data: receive.block(number) })
-    });
-    (outgoing, incoming)
-}
-
-/// Sends and receives all of these, after the arguments of all members were compared, if that is asked for.
-///
-/// # Errors
-/// What the engine says: `MPI_ERR_TRUNCATE`, `MPI_ERR_NO_MEM`.
-pub fn run(comm: &Comm, call: &Call<'_>) -> Outcome<()> {
-    let group = comm.collective();
-    let (outgoing, incoming) = messages(comm, call);
-    let done = coll::compare(&group, call).and_then(|()| comm.channel().exchange(outgoing, incoming));
-    done.map_err(|error| group.failure(error))
-}
 
 /// Refuses buffers that overlap, starts all of these, and gives the program a handle of them.
 ///
@@ -65,8 +29,9 @@ pub fn start<A: Abi>(
     let group = comm.collective();
     apart::described(&group, described)?;
     has_room(call)?;
-    let (outgoing, incoming) = messages(comm, described);
     let mut requests = Vec::new();
+    let Some(edges) = Edges::of(described) else { unreachable!("the arguments are those of neighbours") };
+    let (outgoing, incoming) = (edges.outgoing(group.world), edges.incoming(group.world));
     let started = comm.channel().start(outgoing, incoming, &mut requests);
     started.map_err(|error| group.failure(error))?;
     publish_kind(call, Messages { requests, comm: handle.neutral() }, target)

@@ -22,11 +22,10 @@ fn around<A: Abi>(
     to_all: bool,
     receive: impl Unchecked<A>,
 ) -> Outcome<()> {
-    let Some(topology) = comm.topology() else {
+    let Some(all) = comm.neighbours().cloned() else {
         let what = format_args!("the communicator has no topology");
         return Err(call.blame(neutral::ERR_TOPOLOGY, what));
     };
-    let all = topology.neighbours(comm.me());
     let send = send.check(call, all.destinations.len())?;
     let receive = receive.check(call, all.sources.len())?;
     form.with(Neighbours { all, send, to_all, receive })

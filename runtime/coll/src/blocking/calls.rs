@@ -33,7 +33,7 @@ pub fn run_known(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> 
         Call::Allreduce { ref reduction } => allreduce(group, reduction),
         Call::ReduceScatter { ref reduction, counts } => reduce_scatter(group, reduction, counts),
         Call::Scan { ref reduction, kind } => scan(group, reduction, kind),
-        Call::Neighbours { .. } => run(group, call),
+        Call::Neighbours { .. } => dispatch(group, call),
     }
 }
 
@@ -68,18 +68,6 @@ fn dispatch(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
 fn compared(group: &LocalGroup<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
     meet(group, call, form)?;
     local::run_any(group, call)
-}
-
-/// Compares the members' arguments of an operation that the caller does itself, if the members of the group do so.
-/// Collective. Only members of one node do.
-///
-/// # Errors
-/// [`EngineError::Disagreement`].
-pub fn compare(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    match group.extent(Label::NONE) {
-        Extent::Compared(group) => meet(&group, call, Form::Blocking),
-        _ => Ok(()),
-    }
 }
 
 /// Compares the members' arguments of a persistent operation that is made, if the members of the group do so; among

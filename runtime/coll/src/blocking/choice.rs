@@ -66,7 +66,7 @@ fn setting(algorithms: &Algorithms, call: &Call<'_>) -> Algorithm {
         Call::Allreduce { .. } => algorithms.allreduce,
         Call::ReduceScatter { .. } => algorithms.reduce_scatter,
         Call::Scan { .. } => algorithms.scan,
-        Call::Neighbours { .. } => Algorithm::Schedule,
+        Call::Neighbours { .. } => Algorithm::Rounds,
     }
 }
 

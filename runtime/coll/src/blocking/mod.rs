@@ -22,4 +22,4 @@ mod shared_copy;
 
 #[cfg(test)]
 pub(crate) use calls::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter};
-pub use calls::{barrier_within, compare, compare_persistent, run, run_known, run_within, view};
+pub use calls::{barrier_within, compare_persistent, run, run_known, run_within, view};

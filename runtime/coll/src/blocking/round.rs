@@ -348,11 +348,19 @@ impl<'a> Round<'a> {
 
     /// After the only post of the round: wakes the members that wait for it.
     pub(crate) fn announce(&self) {
-        for member in self.others() {
-            let awaits = &self.slots[member].awaits.posts;
-            if awaits.load(Ordering::SeqCst) == self.round {
-                self.wake(member);
-            }
+        self.others().for_each(|member| self.announce_at(member));
+    }
+
+    /// After a post: wakes those of these members that wait for it.
+    pub(crate) fn announce_among(&self, members: impl Iterator<Item = u32>) {
+        members.for_each(|member| self.announce_at(member as usize));
+    }
+
+    #[inline]
+    fn announce_at(&self, member: usize) {
+        let awaits = &self.slots[member].awaits.posts;
+        if awaits.load(Ordering::SeqCst) == self.round {
+            self.wake(member);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::outside::{home_between_jobs, is_of_several_jobs};
 use crate::room::Room;
 use crate::topology::placement::{Site, assign_nearer, graph_order, grid_order, shares};
-use crate::topology::{Cart, Distributed, Graph, Topology};
+use crate::topology::{Cart, Distributed, Graph, Place, Topology};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
@@ -234,7 +234,8 @@ impl Comm {
     }
 
     fn shaped(self, topology: Topology) -> Self {
-        Self { topology: Some(Arc::new(topology)), ..self }
+        let place = Place::new(topology, self.me);
+        Self { topology: Some(Arc::new(place)), ..self }
     }
 }
 

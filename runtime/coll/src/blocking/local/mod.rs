@@ -5,11 +5,13 @@ mod alltoall;
 mod barrier;
 mod bcast;
 mod gather;
+mod neighbours;
 mod reduce;
 mod scan;
 
-use super::choice::{Movers, pooled, run_pool};
+use super::choice::pooled;
 use crate::args::{Call, Reduction};
+use crate::exchange::Edges;
 use crate::fold::Folder;
 use crate::members::LocalGroup;
 use cohort_core::EngineError;
@@ -58,7 +60,10 @@ pub(crate) fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineE
             let folder = Folder::new(reduction.op, reduction.datatype())?;
             scan::scan(group, &folder, &reduction, kind)
         }
-        Call::Neighbours { .. } => run_pool(group, call, Movers::Everyone),
+        Call::Neighbours { sources, destinations, send, to_all, receive } => {
+            let edges = Edges { sources, destinations, send, to_all, receive };
+            neighbours::exchange(group, &edges)
+        }
     }
 }
 

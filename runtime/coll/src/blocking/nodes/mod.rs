@@ -18,10 +18,9 @@ use super::local;
 use super::schedule::{endpoint, run_alone, run_schedule};
 use crate::args::{Call, Form, Label, Table};
 use crate::compare;
-use crate::exchange::may_communicate;
+use crate::exchange::{Channel, Edges, may_communicate};
 use crate::fold::Folder;
 use crate::members::{Caller, Group, Hierarchy};
-use crate::nonblocking::{finish, start};
 use crate::write::{Led, has_carriers, is_led, write_led};
 use cohort_core::EngineError;
 use core::cell::OnceCell;
@@ -43,6 +42,11 @@ pub(crate) fn tell(group: &Group<'_>, hierarchy: &Hierarchy, call: &Call<'_>, fo
 /// Those of the operation.
 pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) -> Result<(), EngineError> {
     may_communicate(group.rank(), group.context)?;
+    // Each member knows its own edges alone.
+    if let Some(edges) = Edges::of(call) {
+        let channel = Channel { owner: group.owner, context: group.context, me: group.me };
+        return channel.exchange(edges.outgoing(group.world), edges.incoming(group.world));
+    }
     if group.rank().node().settings().check_members {
         tell(group, hierarchy, call, Form::Blocking)?;
     }
@@ -51,9 +55,7 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
     let is_led = is_led(group.rank(), call, hierarchy);
     match call {
         // With one member on each node these send as each member does for itself.
-        _ if !has_carriers(group.rank(), hierarchy) && !matches!(call, Call::Neighbours { .. }) => {
-            run_alone(group, call, folder)
-        }
+        _ if !has_carriers(group.rank(), hierarchy) => run_alone(group, call, folder),
         Call::Gather { send, receive, root, .. } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
         Call::Scatter { send, receive, root, .. } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
         // Not only leaders carry.
@@ -64,11 +66,6 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
             None => Ok(()),
         },
         _ if is_led => run_led(group, hierarchy, call, folder),
-        Call::Neighbours { .. } => {
-            // SAFETY: what the call refers to lives to the end of this call, which waits for the request.
-            let request = unsafe { start(group, call)? };
-            finish(group.owner, request)
-        }
         _ => run_alone(group, call, folder),
     }
 }
