@@ -392,9 +392,14 @@ impl<'a, A: Abi> Call<'a, A> {
     ///
     /// # Errors
     /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
+    #[inline]
     pub fn types_of(&self, handles: Array<'_, A::Datatype>, elements: &[i64]) -> Outcome<Types> {
-        let handles = handles.entries(elements.len())?.iter();
-        handles.zip(elements).map(|(&handle, &elements)| self.type_of(handle, elements)).collect()
+        let handles = handles.entries(elements.len())?;
+        let mut types = Types::with_capacity(elements.len());
+        for (&handle, &elements) in handles.iter().zip(elements) {
+            types.push(self.type_of(handle, elements)?);
+        }
+        Ok(types)
     }
 
     /// Keeps a new datatype and returns its handle; for a type of Fortran's kinds the one

@@ -137,6 +137,7 @@ impl<A: Abi, C: Count> Unchecked<A> for OfOneType<'_, A, C> {
         in_place::<A>(self.0)
     }
 
+    #[inline(always)]
     fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Varying> {
         let Self(buffer, lengths, displacements, datatype) = self;
         let (counts, displacements) = (counts(lengths, parts)?, list(displacements, parts)?);
@@ -159,6 +160,7 @@ impl<A: Abi, C: Count, D: Integer> Unchecked<A> for OfTypes<'_, A, C, D> {
         in_place::<A>(self.0)
     }
 
+    #[inline(always)]
     fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Typed> {
         let Self(buffer, lengths, displacements, datatypes) = self;
         let (counts, displacements) = (counts(lengths, parts)?, list(displacements, parts)?);
