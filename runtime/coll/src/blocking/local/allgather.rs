@@ -1,5 +1,6 @@
 //! Allgather, with equal or varying blocks: every member posts its block and copies everyone's.
 
+use super::MEETS_ONCE_MAX;
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Round};
 use crate::data::copy_whole;
@@ -27,7 +28,10 @@ pub(super) fn allgather(
     }
     let send = send.unwrap_or(own);
     let round = Round::begin(group);
-    let exposed = round.post_buffer(&send);
+    let exposed = match send.bytes() <= MEETS_ONCE_MAX as u64 {
+        true => round.post_copied(&send),
+        false => round.post_buffer(&send),
+    };
     round.exchange();
     for member in round.others() {
         let received = round.receive_buffer(member, receive.block(member));

@@ -1,6 +1,7 @@
 //! All-to-all, with equal, varying or typed blocks: every member posts its blocks, and each
 //! copies its own block out of everyone's buffer.
 
+use super::MEETS_ONCE_MAX;
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Round};
 use crate::data::copy_whole;
@@ -39,7 +40,7 @@ pub(super) fn alltoall(
 fn exchange(group: &LocalGroup<'_>, send: &Blocks<'_>, receive: &Blocks<'_>) -> Result<(), EngineError> {
     let mut result = Ok(());
     let round = Round::begin(group);
-    let exposed = round.post_blocks(send, 0);
+    let exposed = round.post_blocks(send, MEETS_ONCE_MAX);
     round.exchange();
     for member in round.others() {
         let received = round.receive_block(member, receive.block(member));

@@ -16,6 +16,10 @@ use crate::fold::Folder;
 use crate::members::LocalGroup;
 use cohort_core::EngineError;
 
+/// Longest data that a member of an allgather or an all-to-all copies for all others, so that members meet once. Beyond
+/// that the copy takes longer than a second meeting.
+const MEETS_ONCE_MAX: usize = 2 << 10;
+
 /// Runs an operation and waits for its end.
 ///
 /// # Errors
