@@ -84,9 +84,12 @@ pub(crate) fn may_line_up(claim: &mut Claim<'_>) -> bool {
 /// receive, or is seen here.
 #[inline(always)]
 pub(crate) fn look_behind_post(claim: &mut Claim<'_>, sender: LocalRank, receive: &Operation) {
-    let node = claim.rank().node();
-    node.barriers().light();
-    if node.rank(sender).park().is_parked() {
+    let rank = claim.rank();
+    rank.node().barriers().light();
+    if rank.node().rank(sender).park().is_parked()
+        && let Some(outlet) = rank.shared::<P2p>().inbox.outlet(sender)
+        && !outlet.is_empty()
+    {
         pull_late(claim, sender, receive);
     }
 }
