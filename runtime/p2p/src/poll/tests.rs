@@ -3,8 +3,8 @@
 use super::*;
 use crate::messages::{Received, irecv, isend, receive_or_start};
 use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
-use cohort_core::request::RequestRef;
 use cohort_core::node::Node;
+use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
 
 /// A sender that has sent the next message whenever one was taken out does not hold the receiver up.
