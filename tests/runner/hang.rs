@@ -10,7 +10,7 @@ use std::time::Duration;
 mod apart;
 
 /// Programs that hang, and what is said of them.
-const HANGING: [(&str, &[&str]); 18] = [
+const HANGING: [(&str, &[&str]); 19] = [
     (
         "lost_message",
         &[
@@ -56,6 +56,13 @@ const HANGING: [(&str, &[&str]); 18] = [
         ],
     ),
     ("partitions_lost", &["rank 1: MPI_Wait for a receive from 0, tag 6, MPI_COMM_WORLD of 4"]),
+    (
+        "sendrecv",
+        &[
+            "rank 1: MPI_Sendrecv from 2, tag 3, MPI_COMM_WORLD of 4",
+            "nobody in this circle can go on: rank 0 waits for rank 1",
+        ],
+    ),
     ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
     (
         "unanswered",

@@ -8,7 +8,7 @@ use crate::request::{has_room, publish_pending};
 use crate::status::{failure_of, neutral_status};
 use cohort_abi::parameters::{Buffer, InOut, Out, ResultPlace, StatusOut};
 use cohort_abi::{Abi, Count, Handle, HandleKind, INDEX_MAX, Status, dynamic, neutral};
-use cohort_engine::wait::{WaitKind, progress, until};
+use cohort_engine::wait::{progress, until};
 use cohort_engine::{Claim, RequestRef, Source, Tag};
 use core::ffi::c_int;
 
@@ -236,9 +236,7 @@ pub fn mrecv<A: Abi, C: Count>(
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
     let (request, _) = receive(call, buffer, message)?;
-    if !request.is_complete() {
-        until(call.owner(), WaitKind::Request, || request.is_complete());
-    }
+    until(call.owner(), &request, || request.is_complete());
     let received: Status = neutral_status(&request.status());
     request.release(&mut call.rank().enter());
     status.write(&received);

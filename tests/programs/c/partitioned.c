@@ -144,6 +144,18 @@ static void nobody(void) {
     MPI_Request_free(&requests[1]);
 }
 
+/* Each partition can be counted, and all of them cannot. */
+static void too_much(void) {
+    MPI_Request request;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const MPI_Count most = (MPI_Count)1 << 62;
+    int sent = MPI_Psend_init(out, 4, most, MPI_BYTE, rank, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    CHECK_EQ(class_of(sent), MPI_ERR_COUNT);
+    int received = MPI_Precv_init(in, 4, most, MPI_BYTE, rank, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    CHECK_EQ(class_of(received), MPI_ERR_COUNT);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 /* One side has so many partitions, the other as many as it is told, and none of them an element. */
 static void none(int sent, int received) {
     int right = (rank + 1) % size, left = (rank + size - 1) % size, flag;
@@ -214,6 +226,7 @@ int main(int argc, char **argv) {
     order();
     for (int first = 0; first < 3; first++) freed(first);
     nobody();
+    too_much();
     refused();
     none(0, 0);
     none(0, 3);

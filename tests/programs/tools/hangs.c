@@ -215,6 +215,14 @@ static void partitions_lost(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* All send to one neighbour and receive from it, too. */
+static void sendrecv(void)
+{
+    int right = (me + 1) % size;
+    MPI_Sendrecv(long_message, LONG / 2, MPI_CHAR, right, 3, long_message + LONG / 2, LONG / 2, MPI_CHAR, right, 3,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
     struct {
@@ -239,6 +247,7 @@ int main(int argc, char **argv)
         {"file_write_ordered", file_write_ordered},
         {"partitions", partitions},
         {"partitions_lost", partitions_lost},
+        {"sendrecv", sendrecv},
     };
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);

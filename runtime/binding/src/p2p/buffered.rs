@@ -16,7 +16,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Base, Out};
 use cohort_abi::{Abi, Constants, Count, Handle, Status, neutral};
-use cohort_engine::wait::{WaitKind, until};
+use cohort_engine::wait::until;
 use cohort_engine::{Claim, Rank};
 use cohort_object::blame;
 use core::ffi::c_void;
@@ -71,9 +71,8 @@ fn drain<A: Abi>(call: &Call<'_, A>, owner: u32) -> Outcome<()> {
 
 /// Waits until all of these have left.
 fn await_all<A: Abi>(call: &Call<'_, A>, sends: Vec<Departure>) {
-    let all_left = || sends.iter().all(|departure| departure.is_complete());
-    if !all_left() {
-        until(call.owner(), WaitKind::Request, all_left);
+    for departure in &sends {
+        until(call.owner(), &**departure, || departure.is_complete());
     }
     let claim = &mut call.rank().enter();
     for departure in sends {

@@ -247,6 +247,11 @@ fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: Data) -> Outcome<Par
         let what = format_args!("the number of partitions is {partitions}");
         call.blame(neutral::ERR_ARG, what)
     })?;
+    let bytes = data.bytes();
+    if bytes.checked_mul(partitions.into()).is_none_or(|all| i64::try_from(all).is_err()) {
+        let what = format_args!("{partitions} partitions of {bytes} bytes are more bytes than can be counted");
+        return Err(call.blame(neutral::ERR_COUNT, what));
+    }
     // SAFETY: the checked buffer of a call, which by MPI's promise has so many partitions, or no elements.
     Ok(unsafe { Partitions::new(data.into_owned(), partitions.max(1)) })
 }

@@ -7,9 +7,9 @@ use crate::request;
 use crate::status::{failure_of, neutral_status};
 use cohort_abi::parameters::{Buffer, Out, ResultPlace, StatusOut};
 use cohort_abi::{Abi, Count, Handle, neutral};
-use cohort_engine::wait::{WaitKind, until};
+use cohort_engine::wait::until;
 use cohort_engine::watch::{leave_behind, leave_send_behind};
-use cohort_engine::{RequestRef, SendMode};
+use cohort_engine::{Claim, RequestRef, SendMode};
 use core::ffi::c_int;
 
 /// A send and a receive under way.
@@ -21,73 +21,68 @@ struct Both {
 /// Buffer, partner and tag of a send or a receive.
 type Half<A, C> = (Buffer<A, C>, c_int, c_int);
 
-/// Checks both and starts the send. Without a buffer of its own the send has a copy of the receive's, because the
-/// receive writes there. `waits`: for its end, in this call; then there is no request if the send is over.
-#[inline(always)]
-fn send_first<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    communicator: &Comm,
-    (send_buffer, to, send_tag): (Option<Buffer<A, C>>, c_int, c_int),
-    (buffer, from, tag): Half<A, C>,
-    waits: bool,
-) -> Outcome<(Option<RequestRef>, Incoming)> {
-    let replace = send_buffer.is_none();
-    let send_buffer = send_buffer.unwrap_or(buffer);
-    let outgoing = Outgoing::check(call, communicator, send_buffer, to, send_tag)?;
-    let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
-    let claim = &mut call.rank().enter();
-    let send = match replace {
-        // The copy is made before the receive can write.
-        true => outgoing.start_copy(claim),
-        false if waits => outgoing.start_waiting(claim),
-        false => outgoing.start(claim, SendMode::Standard),
-    };
-    let send = send.map_err(engine_error)?;
-    if waits && send.is_complete() && send.status().error == neutral::SUCCESS {
-        send.release(claim);
-        return Ok((None, incoming));
-    }
-    Ok((Some(send), incoming))
+/// A send and a receive whose arguments are checked.
+struct Halves {
+    outgoing: Outgoing,
+    incoming: Incoming,
+    /// The send has a copy of the receive's buffer, because the receive writes there.
+    replace: bool,
 }
 
-/// Starts the receive behind its send.
-fn receive_after<A: Abi>(call: &Call<'_, A>, send: RequestRef, incoming: &Incoming) -> Outcome<Both> {
-    let claim = &mut call.rank().enter();
-    match incoming.start(claim) {
-        Ok(receive) => Ok(Both { receive, send }),
-        Err(error) => {
-            send.release(claim);
-            Err(engine_error(error))
+impl Halves {
+    /// Checks both. Without a buffer of its own the send has the receive's.
+    #[inline(always)]
+    fn check<A: Abi, C: Count>(
+        call: &Call<'_, A>,
+        communicator: &Comm,
+        (send_buffer, to, send_tag): (Option<Buffer<A, C>>, c_int, c_int),
+        (buffer, from, tag): Half<A, C>,
+    ) -> Outcome<Self> {
+        let replace = send_buffer.is_none();
+        let send_buffer = send_buffer.unwrap_or(buffer);
+        let outgoing = Outgoing::check(call, communicator, send_buffer, to, send_tag)?;
+        let incoming = Incoming::check(call, communicator, buffer, from, tag)?;
+        Ok(Self { outgoing, incoming, replace })
+    }
+
+    /// Starts the send, for whose end the call `waits`.
+    #[inline(always)]
+    fn send(&self, claim: &mut Claim<'_>, waits: bool) -> Outcome<RequestRef> {
+        let send = match self.replace {
+            // The copy is made before the receive can write.
+            true => self.outgoing.start_copy(claim),
+            false if waits => self.outgoing.start_waiting(claim),
+            false => self.outgoing.start(claim, SendMode::Standard),
+        };
+        send.map_err(engine_error)
+    }
+
+    /// Starts the receive behind its send.
+    fn receive_after(&self, claim: &mut Claim<'_>, send: RequestRef) -> Outcome<Both> {
+        match self.incoming.start(claim) {
+            Ok(receive) => Ok(Both { receive, send }),
+            Err(error) => {
+                send.release(claim);
+                Err(engine_error(error))
+            }
         }
     }
 }
 
-/// Starts both.
-fn start<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    communicator: &Comm,
-    send: (Option<Buffer<A, C>>, c_int, c_int),
-    receive: Half<A, C>,
-) -> Outcome<Both> {
-    let (send, incoming) = send_first(call, communicator, send, receive, false)?;
-    receive_after(call, send.unwrap_or_else(|| call.rank().sent()), &incoming)
-}
-
 /// Sends and receives. Behind a send that is over, as that of a short message is, the receive waits as any does.
 #[inline(always)]
-fn exchange<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    communicator: &Comm,
-    send: (Option<Buffer<A, C>>, c_int, c_int),
-    receive: Half<A, C>,
-    status: StatusOut<'_, A>,
-) -> Outcome<()> {
-    let (send, incoming) = send_first(call, communicator, send, receive, true)?;
-    if let Some(send) = send {
-        return finish(call, receive_after(call, send, &incoming)?, status);
+fn exchange<A: Abi>(call: &Call<'_, A>, halves: &Halves, status: StatusOut<'_, A>) -> Outcome<()> {
+    let mut claim = call.rank().enter();
+    let send = halves.send(&mut claim, true)?;
+    if !send.is_complete() || send.status().error != neutral::SUCCESS {
+        let both = halves.receive_after(&mut claim, send)?;
+        drop(claim);
+        return finish(call, both, status);
     }
+    send.release(&mut claim);
+    drop(claim);
     let mut received = cohort_engine::Status::EMPTY;
-    incoming.receive(call.owner(), &mut received).map_err(engine_error)?;
+    halves.incoming.receive(call.owner(), &mut received).map_err(engine_error)?;
     let received = neutral_status(&received);
     status.write(&received);
     match received.error {
@@ -98,9 +93,8 @@ fn exchange<A: Abi, C: Count>(
 
 /// Waits for both; the status is the receive's. Of two errors the receive's is told.
 fn finish<A: Abi>(call: &Call<'_, A>, both: Both, status: StatusOut<'_, A>) -> Outcome<()> {
-    let done = || both.receive.is_complete() && both.send.is_complete();
-    if !done() {
-        until(call.owner(), WaitKind::Request, done);
+    for request in [&both.receive, &both.send] {
+        until(call.owner(), request, || request.is_complete());
     }
     let (received, sent) = (neutral_status(&both.receive.status()), both.send.status().error);
     let claim = &mut call.rank().enter();
@@ -112,6 +106,20 @@ fn finish<A: Abi>(call: &Call<'_, A>, both: Both, status: StatusOut<'_, A>) -> O
         (neutral::SUCCESS, _) => Err(sent.into()),
         _ => Err(failure_of(&received)),
     }
+}
+
+/// Starts both.
+fn start<A: Abi>(
+    call: &Call<'_, A>,
+    halves: &Halves,
+    comm: (A::Comm, &Comm),
+    target: ResultPlace<'_, A::Request>,
+) -> Outcome<()> {
+    let mut claim = call.rank().enter();
+    let send = halves.send(&mut claim, false)?;
+    let both = halves.receive_after(&mut claim, send)?;
+    drop(claim);
+    publish(call, both, comm, target)
 }
 
 /// Gives the program one handle for both.
@@ -145,8 +153,8 @@ pub fn sendrecv<A: Abi, C: Count>(
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
-    let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
-    exchange(call, communicator, send, receive, status)
+    let halves = Halves::check(call, communicator, (Some(send_buffer), to, send_tag), (buffer, from, tag))?;
+    exchange(call, &halves, status)
 }
 
 /// `MPI_Sendrecv_replace`.
@@ -161,8 +169,8 @@ pub fn sendrecv_replace<A: Abi, C: Count>(
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
-    let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
-    exchange(call, communicator, send, receive, status)
+    let halves = Halves::check(call, communicator, (None, to, send_tag), (buffer, from, tag))?;
+    exchange(call, &halves, status)
 }
 
 /// `MPI_Isendrecv`.
@@ -180,9 +188,8 @@ pub fn isendrecv<A: Abi, C: Count>(
     let communicator = call.on_comm(comm)?;
     let target = call.output(request, "request")?;
     request::has_room(call)?;
-    let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive)?;
-    publish(call, both, (comm, communicator), target)
+    let halves = Halves::check(call, communicator, (Some(send_buffer), to, send_tag), (buffer, from, tag))?;
+    start(call, &halves, (comm, communicator), target)
 }
 
 /// `MPI_Isendrecv_replace`.
@@ -199,7 +206,6 @@ pub fn isendrecv_replace<A: Abi, C: Count>(
     let communicator = call.on_comm(comm)?;
     let target = call.output(request, "request")?;
     request::has_room(call)?;
-    let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive)?;
-    publish(call, both, (comm, communicator), target)
+    let halves = Halves::check(call, communicator, (None, to, send_tag), (buffer, from, tag))?;
+    start(call, &halves, (comm, communicator), target)
 }
