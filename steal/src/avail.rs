@@ -9,9 +9,9 @@
 //! over a rank that expects nothing else.
 //!
 //! The counters share a line of their own: workers of the whole node poll it, and it is written
-//! once per receive, not once per poll. All accesses are Relaxed: the answer is a hint, and
-//! what a worker then reads of the rank is ordered by the claim. A worker that is about
-//! to sleep orders its last look by the barrier of [`crate::park`].
+//! once per receive, not once per poll. Only the holder of the rank's claim writes them. All accesses are
+//! Relaxed: the answer is a hint, and what a worker then reads of the rank is ordered by the claim. A
+//! worker that is about to sleep orders its last look by the barrier of [`crate::park`].
 
 use crate::TaskKind;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
@@ -53,19 +53,24 @@ impl Availability {
         fence_behind_locked();
     }
 
-    /// [`Availability::raise`] that is no barrier, by whoever alone raises and lowers this kind meanwhile: the holder
-    /// of the rank's claim.
+    /// [`Availability::raise`] that is no barrier.
     #[inline]
     pub fn raise_later(&self, kind: TaskKind) {
         let counter = &self.0[kind.index()];
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// One reason less. Every call undoes one [`Availability::raise`].
+    /// One reason less. Every call undoes one [`Availability::raise`]. No barrier.
     #[inline]
     pub fn lower(&self, kind: TaskKind) {
-        let before = self.0[kind.index()].fetch_sub(1, Ordering::Relaxed);
-        debug_assert!(before > 0, "{kind:?} was lowered more often than raised");
+        self.lower_at(kind.index());
+    }
+
+    #[inline]
+    fn lower_at(&self, place: usize) {
+        let before = self.0[place].load(Ordering::Relaxed);
+        debug_assert!(before > 0, "{place} was lowered more often than raised");
+        self.0[place].store(before.wrapping_sub(1), Ordering::Relaxed);
     }
 
     /// Receives are posted from now on. A full barrier, as [`Availability::raise`].
@@ -75,10 +80,10 @@ impl Availability {
         fence_behind_locked();
     }
 
-    /// No receive is posted any more.
+    /// No receive is posted any more. No barrier.
     #[inline]
     pub fn lower_receives(&self) {
-        self.0[RECEIVES].fetch_sub(1, Ordering::Relaxed);
+        self.lower_at(RECEIVES);
     }
 
     /// Whether there is any reason to expect messages of this kind.

@@ -5,13 +5,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, HandleKind, INDEX_MAX, dynamic, neutral};
 use cohort_base::Peer;
-use cohort_base::text::FixedText;
-use cohort_engine::{lifecycle, reserve};
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_base::sync::futex;
+use cohort_base::text::{FixedText, say};
+use cohort_engine::{Rank, lifecycle, reserve};
 use cohort_object::Error;
 use cohort_object::errhandler::Errhandler;
 use cohort_object::ports;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 
 /// Who hears of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,8 +170,27 @@ pub fn handle_error(process: &Process, site: &Site<'_>, handler: &Errhandler, co
 /// Where to read of what is not implemented.
 const MISSING: &str = "README and docs/functions.md of Cohort say what is";
 
-/// A rank of this node has said so.
-static MISSED: AtomicBool = AtomicBool::new(false);
+/// Whether a rank of this node has said that something is not implemented: 0, [`SAYING`] or [`SAID`].
+static MISSED: AtomicU32 = AtomicU32::new(0);
+const SAYING: u32 = 1;
+const SAID: u32 = 2;
+
+/// How long others wait for the rank that says it.
+const SAYS: Duration = Duration::from_secs(1);
+
+/// Says a line that all ranks are likely to say, once on a node. Who comes later waits until it is said: it is about to
+/// end the job, and that rank with it.
+fn say_once(rank: &Rank, line: &str) {
+    match MISSED.compare_exchange(0, SAYING, Ordering::Relaxed, Ordering::Acquire) {
+        Ok(_) => {
+            say(rank.node().boot().report_fd(), format_args!("{line}\n"));
+            MISSED.store(SAID, Ordering::Release);
+            futex::wake(&MISSED, u32::MAX >> 1);
+        }
+        Err(SAYING) => drop(futex::wait(&MISSED, SAYING, Some(SAYS))),
+        Err(_) => {}
+    }
+}
 
 /// Ends the job, or the processes that the object of the error belongs to, after a line that says why.
 fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
@@ -196,11 +217,15 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
         site.function,
         if detail.is_empty() { "" } else { ": " },
     ));
-    // All ranks are likely to call it, and each would say the same.
-    let is_said = code == neutral::ERR_UNSUPPORTED_OPERATION && MISSED.swap(true, Ordering::Relaxed);
-    let line = if is_said { FixedText::new() } else { line };
     // An exit status has eight bits, and 0 would mean success.
     let (rank, status) = (objects.rank(), class.clamp(1, 255));
+    let line = match code {
+        neutral::ERR_UNSUPPORTED_OPERATION => {
+            say_once(rank, line.as_str());
+            FixedText::new()
+        }
+        _ => line,
+    };
     if is_fatal {
         lifecycle::abort_with(rank, status, line.as_str(), ports::end)
     } else {
