@@ -68,6 +68,7 @@ pub mod record;
 mod report;
 #[cfg(not(loom))]
 pub mod request;
+mod request_state;
 pub mod shares;
 #[cfg(not(loom))]
 mod sleep;

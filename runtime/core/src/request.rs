@@ -3,17 +3,7 @@
 //! A request lives in the heap of the rank that made it, its *owner*, and is made and released
 //! under the owner's claim. A subsystem that keeps more than this about its operations embeds a
 //! [`Request`] as the first field of its own record, and says by a [`RequestKind`] what happens to
-//! it. The state moves once to an end state:
-//!
-//! | state | of | meaning | next |
-//! |---|---|---|---|
-//! | `PENDING` | all | not matched | `MATCHED`, `CANCELLED`, `COMPLETE` |
-//! | `MATCHED` | offered sends | a receiver took the RTS and will complete it | `COMPLETE` |
-//! | `COMPLETE` | all | the status is valid; the owner may free the request | end, `SPENT` |
-//! | `CANCELLED` | offered sends, posted receives | the owner withdrew it; a send's RTS is still on its way | `WITHDRAWN`, `RELEASED` |
-//! | `WITHDRAWN` | offered sends | cancelled, and the RTS was dropped by the receiver | end |
-//! | `RELEASED` | offered sends | cancelled and released; whoever drops the RTS frees it | end |
-//! | `SPENT` | plain receives, plain collectives | the program has the outcome; the owner keeps the record | `PENDING`, `COMPLETE` |
+//! it. Its state is a [`RequestState`].
 //!
 //! Whoever completes a request writes the status first and `COMPLETE` last (release), and does not
 //! touch the request again.
@@ -25,24 +15,18 @@ use crate::memory::{Cursor, Plan};
 use crate::message::Status;
 use crate::ranks::{Claim, Node, Owner, Rank};
 use crate::record::RecordRef;
+pub use crate::request_state::RequestState;
+use crate::request_state::{BUFFERED, COMPLETE, PENDING};
 use crate::subsystem::Subsystem;
 use crate::waits::Awaited;
 use crate::work::Work;
 use cohort_base::LocalRank;
 use cohort_base::picture::{Fact, Told};
-use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use core::cell::UnsafeCell;
 use core::fmt;
+use core::ops::Deref;
 use core::ptr::{NonNull, null};
 pub use watch::{Line, Watch};
-
-const PENDING: u32 = 0;
-const MATCHED: u32 = 1;
-const COMPLETE: u32 = 2;
-const CANCELLED: u32 = 3;
-const WITHDRAWN: u32 = 4;
-const RELEASED: u32 = 5;
-const SPENT: u32 = 6;
 
 /// [`Links`] of the list of released requests.
 pub const IN_RELEASED: u8 = 0;
@@ -94,7 +78,7 @@ impl RequestKind for Bare {}
 #[repr(C)]
 #[derive(Debug)]
 pub struct Request {
-    state: AtomicU32,
+    state: RequestState,
     /// Whether nothing is to be let go of with it once it is complete, so that its record serves again as it is.
     is_plain: bool,
     /// Whether `links` keeps a [`Watch`]. Under the owner's claim; set only if whoever completes the request has that.
@@ -103,6 +87,16 @@ pub struct Request {
     status: UnsafeCell<Status>,
     owner: *const Rank,
     links: Links<Self>,
+}
+
+/// A request is asked for its state.
+impl Deref for Request {
+    type Target = RequestState;
+
+    #[inline]
+    fn deref(&self) -> &RequestState {
+        &self.state
+    }
 }
 
 impl Linked<IN_RELEASED> for Request {
@@ -116,12 +110,12 @@ impl Request {
     #[inline]
     #[must_use]
     pub fn new(owner: &Rank, kind: &'static dyn RequestKind) -> Self {
-        Self::of(owner, kind, PENDING)
+        Self::of(owner, kind, RequestState::of(PENDING))
     }
 
-    const fn of(owner: *const Rank, kind: &'static dyn RequestKind, state: u32) -> Self {
+    const fn of(owner: *const Rank, kind: &'static dyn RequestKind, state: RequestState) -> Self {
         Self {
-            state: AtomicU32::new(state),
+            state,
             is_plain: false,
             is_watched: false,
             kind,
@@ -141,8 +135,7 @@ impl Request {
     /// A spent request is pending again. By its owner, under the claim.
     #[inline]
     pub fn renew(&self) {
-        // Relaxed: whoever completes it finds it under the claim.
-        self.state.store(PENDING, Ordering::Relaxed);
+        self.state.renew();
     }
 
     /// A pending request without a record of a subsystem; `None` when memory is short.
@@ -165,7 +158,7 @@ impl Request {
 
     /// A complete send without a buffer, which every eager send of a rank gives out.
     pub(crate) const fn sent() -> Self {
-        Self::of(null(), &Bare, COMPLETE)
+        Self::of(null(), &Bare, RequestState::of(COMPLETE))
     }
 
     /// The kind.
@@ -181,37 +174,8 @@ impl Request {
         unsafe { &*self.owner }
     }
 
-    /// Whether nothing has been done for it yet, as far as the caller sees.
-    pub fn is_pending(&self) -> bool {
-        self.state.load(Ordering::Acquire) == PENDING
-    }
-
-    /// Takes an offered send for a receive; `false` when the sender has withdrawn it.
-    pub fn take_rts(&self) -> bool {
-        // Acquire: the buffer was written before the RTS; AcqRel orders against `withdraw`.
-        self.state.compare_exchange(PENDING, MATCHED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// Whether the sender has withdrawn this offered send.
-    pub fn is_withdrawn(&self) -> bool {
-        // Relaxed: a hint; `take_rts` or `drop_rts` decides.
-        matches!(self.state.load(Ordering::Relaxed), CANCELLED | RELEASED)
-    }
-
-    /// Whether the operation is over, or withdrawn; what it wrote is then visible (acquire).
-    #[inline]
-    pub fn is_complete(&self) -> bool {
-        // Acquire pairs with the Release in `complete_quietly`.
-        !matches!(self.state.load(Ordering::Acquire), PENDING | MATCHED)
-    }
-
-    /// Sender: withdraws an offered send, unless a receiver has taken it.
-    pub fn withdraw(&self) -> bool {
-        // Orders against `take_rts`: one of the two swaps fails.
-        self.state.compare_exchange(PENDING, CANCELLED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// The same of a send that fails with this status. By the owner, whose threads call one at a time.
+    /// [`RequestState::withdraw`] of a send that fails with this status. By the owner, whose threads call one at a
+    /// time.
     pub fn withdraw_with(&self, status: Status) -> bool {
         let is_ours = self.withdraw();
         if is_ours {
@@ -219,22 +183,6 @@ impl Request {
             unsafe { *self.status.get() = status };
         }
         is_ours
-    }
-
-    /// Receiver: drops the RTS of a withdrawn send. `true`: the handle is gone too, so the caller frees the request.
-    #[must_use]
-    pub fn drop_rts(&self) -> bool {
-        let swapped = self.state.compare_exchange(CANCELLED, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire);
-        swapped == Err(RELEASED)
-    }
-
-    /// Owner: the handle of a send goes. `true`: its RTS is still on its way, and whoever drops
-    /// that frees the request.
-    #[must_use]
-    pub fn leave_to_receiver(&self) -> bool {
-        // Acquire: if the RTS was dropped, its receiver is done with the request.
-        self.state.load(Ordering::Acquire) == CANCELLED
-            && self.state.compare_exchange(CANCELLED, RELEASED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Completes a request that only the caller works on: status first, state last. Wakes its
@@ -271,8 +219,7 @@ impl Request {
         // SAFETY: the caller's promise.
         unsafe {
             *(*this).status.get() = status;
-            // Release pairs with the Acquire in `is_complete`.
-            (*this).state.store(COMPLETE, Ordering::Release);
+            (*this).state.complete();
         }
     }
 
@@ -355,9 +302,10 @@ impl RequestRef {
     #[must_use]
     pub fn status(&self) -> Status {
         debug_assert!(self.is_complete());
-        match self.get().state.load(Ordering::Acquire) {
+        match self.get().state.now() {
             // SAFETY: published by the state, and never written again.
             COMPLETE => unsafe { *self.get().status.get() },
+            BUFFERED => Status::EMPTY,
             // SAFETY: only the owner, which is here, has written it, if somebody has.
             _ => match unsafe { *self.get().status.get() } {
                 failed if failed.error != Status::SUCCESS => failed,
@@ -378,8 +326,7 @@ impl RequestRef {
     #[must_use]
     pub fn plain_success(&self) -> Option<&Status> {
         let request = self.get();
-        // Acquire pairs with the Release in `complete_quietly`.
-        if !request.is_plain || request.state.load(Ordering::Acquire) != COMPLETE {
+        if !request.is_plain || request.state.now() != COMPLETE {
             return None;
         }
         // SAFETY: published by the state, and not written before it is spent and renewed.
@@ -392,15 +339,14 @@ impl RequestRef {
     #[inline]
     pub fn spend(&self) {
         debug_assert!(self.get().is_plain && self.is_complete());
-        // Relaxed: only the owner looks at it now.
-        self.get().state.store(SPENT, Ordering::Relaxed);
+        self.get().state.spend();
     }
 
     /// Whether the record is kept for another receive, and the handle stands for nothing.
     #[inline]
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        self.get().state.load(Ordering::Relaxed) == SPENT
+        self.get().state.is_spent()
     }
 
     /// Asks for the end of an operation that has not begun to move data (`MPI_Cancel`). The request

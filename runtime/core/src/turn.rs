@@ -22,7 +22,14 @@ pub fn own_turn(claim: &mut Claim<'_>) -> Turn {
     turn(claim, Look::Own { waits: false })
 }
 
-/// [`own_turn`] of an owner that waits and has nothing else to do.
+/// The rank's own turn before it sleeps.
+#[inline]
+#[must_use]
+pub(crate) fn last_turn(claim: &mut Claim<'_>) -> Turn {
+    turn(claim, Look::Last)
+}
+
+/// The turn of an owner that waits and has nothing else to do.
 #[inline]
 pub(crate) fn turn_of_waiter(claim: &mut Claim<'_>) -> Turn {
     let waits = !claim.rank().threads_multiple();

@@ -412,7 +412,7 @@ fn last_look(
     if done(&mut claim) {
         return LastLook::Found;
     }
-    let turn = turn::own_turn(&mut claim);
+    let turn = turn::last_turn(&mut claim);
     let work = turn.work.or_else(|| own_work(owner, &mut claim));
     if let Some(work) = work {
         drop(claim);

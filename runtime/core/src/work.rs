@@ -120,6 +120,8 @@ pub enum Look {
         /// Whether it waits.
         waits: bool,
     },
+    /// The rank's own before it sleeps: everything.
+    Last,
     /// A thief's, at what needs no network.
     WithinNode,
     /// A thief's, at the network and what waits for it.
@@ -127,6 +129,13 @@ pub enum Look {
 }
 
 impl Look {
+    /// Whether it is the rank's own.
+    #[inline]
+    #[must_use]
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::Own { .. } | Self::Last)
+    }
+
     /// Whether the turn looks at what comes and goes within the node.
     #[inline]
     #[must_use]

@@ -498,6 +498,7 @@ unsafe impl Subsystem for Network {
         };
         let took = match look {
             Look::Own { waits } => turn_of_owner(claim, net, waits),
+            Look::Last => turn_of_owner(claim, net, false),
             _ => self::turn(claim, net, claim.caller()),
         };
         turn.moved |= took.moved;

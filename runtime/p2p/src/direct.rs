@@ -9,7 +9,6 @@ use crate::operation::Operation;
 use crate::outbox;
 use crate::poll;
 use crate::protocol::{Payload, eager, pieces};
-use crate::ring::PayloadKind;
 use crate::state::{awaits_help, is_quiet};
 use cohort_base::sync::pause;
 use cohort_base::{LocalRank, Peer};
@@ -45,7 +44,7 @@ pub(crate) fn receive_directly(
             continue;
         };
         let header = front.header;
-        if header.kind == PayloadKind::Rts || !want.takes(&header.envelope()) {
+        if !header.kind.is_eager() || !want.takes(&header.envelope()) {
             return None;
         }
         let payload = Payload::Ring(&front);

@@ -11,7 +11,7 @@ use crate::messages::{Here, receive_or_wait, take, take_to_start};
 use crate::operation::{Operation, OperationKind};
 pub use crate::outbox::{LONGEST, Then, send_short as send};
 use crate::poll;
-use crate::protocol::choice;
+use crate::protocol::{choice, lent};
 use crate::remote::post_receive;
 use crate::state::outbox_to;
 use crate::want::Want;
@@ -24,6 +24,9 @@ use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestRef};
 use cohort_datatype::{Buffer, OwnedBuffer};
 use core::ptr::NonNull;
+
+/// Bytes that [`send_longer`] sends are less: longer messages may be lent.
+pub const LENT_FROM: u64 = lent::SHORTEST;
 
 /// [`send`] of a longer message that is [eager](cohort_core::node::Node::is_eager). `false`: nothing was done.
 #[inline(never)]

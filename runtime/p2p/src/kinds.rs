@@ -2,6 +2,7 @@
 
 use crate::P2p;
 use crate::operation::{CopyJob, Operation, OperationKind, SLOT};
+use crate::pipeline::SHORTEST;
 use crate::remote;
 use crate::reuse::Reuse;
 use crate::state::{leave_offers, unpost_receive};
@@ -64,9 +65,13 @@ impl RequestKind for OperationKind {
             if *self == Self::Rts {
                 let state = claim.of::<P2p>();
                 state.sending.end(request.as_ref());
+                if (*this).is_lent.get() {
+                    let is_good = !request.as_ref().is_withdrawn() && (*this).found() != Reuse::Written;
+                    state.lending.ended(is_good);
+                }
                 match (*this).found() {
-                    Reuse::Nothing => {}
-                    found => state.rewrites = found,
+                    found if found != Reuse::Nothing && (*this).buffer().bytes() >= SHORTEST => state.rewrites = found,
+                    _ => {}
                 }
             }
             if let Some(job) = NonNull::new(*(*this).job.get_mut()) {

@@ -13,6 +13,7 @@
 //! | [`matching`] | which message goes to which receive |
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
 //! | `kept` | blocks that carry messages again and again |
+//! | `lending` | what a rank knows of the messages that it lends |
 //! | `pipeline` | blocks through which long messages pass piece by piece |
 //! | [`remote`] | messages between nodes |
 //!
@@ -36,6 +37,8 @@ pub mod fast_path;
 mod inbox;
 #[cfg(not(loom))]
 mod kinds;
+#[cfg(not(loom))]
+mod lending;
 #[cfg(not(loom))]
 pub mod matching;
 #[cfg(not(loom))]

@@ -283,9 +283,8 @@ fn due_of<'rank>(claim: &mut Claim<'rank>, sender: LocalRank, want: &Want) -> At
         return AtFront::Nothing;
     };
     let envelope = front.header.envelope();
-    let is_due = front.header.kind != PayloadKind::Rts
-        && want.takes(&envelope)
-        && claim.of::<P2p>().posted.find(&envelope).is_none();
+    let is_due =
+        front.header.kind.is_eager() && want.takes(&envelope) && claim.of::<P2p>().posted.find(&envelope).is_none();
     match is_due {
         true => AtFront::Due(Due { sender, front }),
         false => AtFront::Unclear,

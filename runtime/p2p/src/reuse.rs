@@ -12,7 +12,8 @@ pub(crate) enum Reuse {
     Written,
 }
 
-/// After so many messages in a row of one kind only one in so many is looked at: a look costs the sender two lines.
+/// After so many messages in a row of one kind only some are looked at: a look costs the sender two lines, and the
+/// receiver the time that they take.
 const SURE: u32 = 8;
 
 /// Messages in a row of which the same was found.
@@ -27,8 +28,9 @@ impl Alike {
     pub(crate) const NONE: Self = Self { found: Reuse::Nothing, count: 0 };
 
     /// What the next message's data is taken for without a look, if it is.
-    pub(crate) fn expected(self) -> Option<Reuse> {
-        let is_known = self.count >= SURE && !self.count.is_multiple_of(SURE);
+    /// One in `every` is looked at.
+    pub(crate) fn expected(self, every: u32) -> Option<Reuse> {
+        let is_known = self.count >= SURE && !self.count.is_multiple_of(every);
         is_known.then_some(self.found)
     }
 

@@ -93,6 +93,8 @@ pub enum PayloadKind {
     Compared,
     /// A [`crate::protocol::Rts`]: where the sender's request is.
     Rts,
+    /// The same of a message whose sender waits for a moment only (`protocol/lent.rs`).
+    Lent,
     /// An arrival from another node; never in a ring.
     Arrival,
 }

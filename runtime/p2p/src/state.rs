@@ -2,6 +2,7 @@
 
 use crate::eager_buffers::EagerBuffers;
 use crate::inbox::{Inbox, Outbox};
+use crate::lending::Lending;
 use crate::matching::{Posted, Unexpected};
 use crate::operation::{CopyJob, IN_JOBS, IN_OFFERED, Operation, Retries};
 use crate::pipeline::Sending;
@@ -39,10 +40,14 @@ pub struct P2pState {
     pub(crate) eager_buffers: EagerBuffers,
     /// Long messages of the rank that pass through blocks.
     pub(crate) sending: Sending,
+    /// Messages of the rank that are lent.
+    pub(crate) lending: Lending,
     /// What the last receiver that has looked has found out about the data of the rank's long messages.
     pub(crate) rewrites: Reuse,
     /// The last long messages for the rank.
     pub(crate) alike: Alike,
+    /// The last shorter ones, that were lent.
+    pub(crate) lent_alike: Alike,
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
     /// How far it has looked for what cannot come to its end any more.
@@ -64,8 +69,10 @@ impl P2pState {
             looks: 0,
             eager_buffers: EagerBuffers::NONE,
             sending: Sending::NONE,
+            lending: Lending::NONE,
             rewrites: Reuse::Nothing,
             alike: Alike::NONE,
+            lent_alike: Alike::NONE,
             noted: 0,
             seen: Seen::default(),
             outboxes,

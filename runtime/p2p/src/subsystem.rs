@@ -5,7 +5,7 @@ use crate::inbox::{Inbox, Outbox};
 use crate::operation::SLOT;
 use crate::outbox;
 use crate::poll;
-use crate::protocol::{handover, jobs, pipelined};
+use crate::protocol::{handover, jobs, lent, pipelined};
 use crate::ring::Ring;
 use crate::state::{P2p, P2pState, Shared};
 use cohort_base::LocalRank;
@@ -59,6 +59,9 @@ unsafe impl Subsystem for P2p {
     fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
         if look == (Look::Own { waits: true }) {
             turn.moved |= pipelined::fill(claim) > 0;
+        }
+        if look.is_own() {
+            turn.moved |= lent::recall_late(claim, look == Look::Last);
         }
         if look.is_within_node() {
             turn_within_node(claim, turn);

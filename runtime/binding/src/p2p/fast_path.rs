@@ -84,6 +84,9 @@ pub(super) fn send<A: Abi, C: Count>(
 /// [`send`] of a message that does not fit in a cell of a ring.
 #[inline(never)]
 fn send_longer<A: Abi>(call: &Call<'_, A>, near: &Near<'_>, datatype: u32, envelope: &Envelope) -> bool {
+    if near.bytes >= fast_path::LENT_FROM {
+        return false;
+    }
     let Some(datatype) = predefined(datatype) else {
         return false;
     };

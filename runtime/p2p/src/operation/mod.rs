@@ -62,6 +62,10 @@ pub struct Operation {
     pub(crate) job: AtomicPtr<CopyJob>,
     /// A [`Reuse`], for the sender.
     found: AtomicU8,
+    /// Whether it is lent, and its sender has not looked yet what has become of it. Under the owner's claim.
+    pub(crate) is_lent: Cell<bool>,
+    /// The sender's copy of the data of a lent one; published by the request's state.
+    pub(crate) copy: AtomicPtr<u8>,
     buffer: OwnedBuffer,
     posted_links: Links<Self>,
     offered_links: Links<Self>,
@@ -118,6 +122,8 @@ impl Operation {
             sequence: Cell::new(0),
             job: AtomicPtr::new(null_mut()),
             found: AtomicU8::new(Reuse::Nothing as u8),
+            is_lent: Cell::new(false),
+            copy: AtomicPtr::new(null_mut()),
             buffer,
             posted_links: Links::none(),
             offered_links: Links::none(),
@@ -191,11 +197,32 @@ impl Operation {
     /// `this` is withdrawn, and the RTS is not used any more.
     pub(crate) unsafe fn drop_rts(this: RecordRef<Self>) {
         if this.request.drop_rts() {
-            // SAFETY: both the RTS and the handle are gone, and the block came from a rank's heap.
-            unsafe {
-                this.as_ptr().drop_in_place();
-                Heap::free(this.as_non_null().cast());
-            }
+            // SAFETY: both the RTS and the handle are gone.
+            unsafe { Self::free(this) };
+        }
+    }
+
+    /// Receiver: takes over the copy of a send that its sender has buffered.
+    ///
+    /// # Safety
+    /// `this` was taken and is buffered, and the RTS is not used any more.
+    pub(crate) unsafe fn take_copy(this: RecordRef<Self>) -> *mut u8 {
+        // Relaxed: published by the request's state.
+        let copy = this.copy.load(Ordering::Relaxed);
+        if this.request.drop_buffered() {
+            // SAFETY: as in `drop_rts`.
+            unsafe { Self::free(this) };
+        }
+        copy
+    }
+
+    /// # Safety
+    /// Nobody knows it any more.
+    unsafe fn free(this: RecordRef<Self>) {
+        // SAFETY: the caller's promise; the block came from a rank's heap.
+        unsafe {
+            this.as_ptr().drop_in_place();
+            Heap::free(this.as_non_null().cast());
         }
     }
 

@@ -51,7 +51,7 @@ unsafe impl Subsystem for Partitioned {
         if is_within && turn.work.is_none() && !claim.of::<Self>().awaiting.is_empty() {
             turn.work = next_opened(claim).map(Work::new);
         }
-        if matches!(look, Look::Own { .. }) && !claim.of::<Self>().away.is_empty() {
+        if look.is_own() && !claim.of::<Self>().away.is_empty() {
             turn.moved |= away::go_on(claim);
         }
     }

@@ -8,13 +8,14 @@
 //! | inline, marked | the same with a [`Mark`](super::Mark), while somebody follows messages (`COHORT_TRACE`) | one more at either end | [`marked`] |
 //! | eager | up to `COHORT_EAGER_MAX` | into a block, out of it: one of those that the sender keeps (`eager_buffers.rs`), or of its heap | [`eager`] |
 //! | eager with its types | the same, with `COHORT_CHECK=members` | the same | [`compared`] |
+//! | lent | those of [`lent::SHORTEST`] and more, where every rank has a CPU, while their receivers are there in time | one, from user buffer to user buffer; two if the receiver is late | [`lent`] |
 //! | rendezvous | longer ones, and synchronous sends | one, from user buffer to user buffer; of more than [`rendezvous::AT_ONCE_MAX`] bytes by several ranks (`operation/job.rs`) | [`rendezvous`] |
 //! | rendezvous by a pipelined copy | those of 16 to 512 K whose sender waits, or writes its data anew, where every rank has a CPU | two, piece by piece through a pipeline of the sender's, if one is free and the receiver wants it | [`pipelined`] |
 //!
 //! Between nodes `remote/send.rs` chooses. Sends of one cell that need nothing else have left before anything is chosen
 //! (`fast_path.rs`), as inline ones.
 
-use super::{compared, eager, marked, pipelined, rendezvous};
+use super::{compared, eager, lent, marked, pipelined, rendezvous};
 use crate::failing;
 use crate::operation::Operation;
 use crate::packed::PackedBlock;
@@ -42,6 +43,8 @@ pub enum Protocol {
     Rendezvous,
     /// The same, or what the sender copies piece by piece into a pipeline of its own.
     Pipelined,
+    /// Its receiver copies from the sender's buffer if it does so soon, else from a block.
+    Lent,
 }
 
 /// How the data of an eager message travels.
@@ -84,6 +87,7 @@ impl Protocol {
     pub(crate) fn of_own(claim: &mut Claim<'_>, bytes: u64, envelope: &Envelope, mode: SendMode, waits: bool) -> Self {
         match Self::of(claim.rank(), bytes, envelope, mode) {
             Self::Rendezvous if pipelined::suits(claim, bytes, waits) => Self::Pipelined,
+            Self::Eager(Eager::Block) if bytes >= lent::SHORTEST && lent::suits(claim) => Self::Lent,
             protocol => protocol,
         }
     }
@@ -127,6 +131,7 @@ impl Protocol {
             Self::Eager(eager) => eager.send(claim, buffer, to, envelope).map(|()| Sent::Now),
             Self::Rendezvous => rendezvous::send(claim, *buffer, to, *envelope).map(Sent::Later),
             Self::Pipelined => rendezvous::send_pipelined(claim, *buffer, to, *envelope).map(Sent::Later),
+            Self::Lent => rendezvous::send_lent(claim, *buffer, to, *envelope).map(Sent::Later),
         }
     }
 
@@ -148,8 +153,10 @@ impl Protocol {
         unsafe {
             match self {
                 Self::Eager(eager) => eager.send(claim, &request.buffer(), to, &envelope).map(|()| true),
-                // A pipeline is for the rank's own task, which is not here.
-                Self::Rendezvous | Self::Pipelined => rendezvous::rts(claim, request, to, envelope).map(|()| false),
+                // Pipelines and lent messages are for the rank's own task, which is not here.
+                Self::Rendezvous | Self::Pipelined | Self::Lent => {
+                    rendezvous::rts(claim, request, to, envelope).map(|()| false)
+                }
             }
         }
     }

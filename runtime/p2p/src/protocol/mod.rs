@@ -5,6 +5,7 @@ pub(crate) mod compared;
 pub mod eager;
 pub(crate) mod handover;
 pub(crate) mod jobs;
+pub(crate) mod lent;
 pub(crate) mod marked;
 pub(crate) mod pieces;
 pub(crate) mod pipelined;
@@ -125,7 +126,7 @@ impl Payload<'_> {
     /// The RTS, if the message is one.
     pub(crate) fn rts(&self) -> Option<Rts> {
         // SAFETY: the kind names the payload's type.
-        (self.header().kind == PayloadKind::Rts).then(|| unsafe { self.value() })
+        matches!(self.header().kind, PayloadKind::Rts | PayloadKind::Lent).then(|| unsafe { self.value() })
     }
 
     /// The message from another node that this one is, if it is one.
@@ -147,7 +148,7 @@ impl Payload<'_> {
                 PayloadKind::Marked => u64::from(header.payload) - size_of::<Mark>() as u64,
                 PayloadKind::Block | PayloadKind::EagerBuffer => self.value::<Block>().bytes,
                 PayloadKind::Compared => self.value::<Compared>().block.bytes,
-                PayloadKind::Rts => self.value::<Rts>().bytes,
+                PayloadKind::Rts | PayloadKind::Lent => self.value::<Rts>().bytes,
                 PayloadKind::Arrival => self.arrival().map_or(0, |arrival| arrival.bytes),
             }
         }
@@ -169,7 +170,7 @@ pub(crate) unsafe fn deliver(claim: &mut Claim<'_>, payload: &Payload<'_>, reque
             | PayloadKind::Block
             | PayloadKind::EagerBuffer
             | PayloadKind::Compared => {}
-            PayloadKind::Rts => {
+            PayloadKind::Rts | PayloadKind::Lent => {
                 return rendezvous::receive(claim, payload.value(), envelope, request);
             }
             PayloadKind::Arrival => {

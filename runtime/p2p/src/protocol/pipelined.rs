@@ -63,6 +63,7 @@ pub(crate) fn fill(claim: &mut Claim<'_>) -> u64 {
 /// The pipeline from which the holder of a claim takes the pieces of an RTS, if it does. Leaves word for the sender
 /// whether its program writes its data anew.
 pub(crate) fn pipeline_of(claim: &mut Claim<'_>, rts: &Rts) -> Option<RecordRef<Pipeline>> {
+    let request = rts.request?;
     if rts.data.is_null()
         || !(SHORTEST..=LONGEST).contains(&rts.bytes)
         || !claim.is_by_owner()
@@ -71,28 +72,42 @@ pub(crate) fn pipeline_of(claim: &mut Claim<'_>, rts: &Rts) -> Option<RecordRef<
         return None;
     }
     let alike = claim.of::<P2p>().alike;
-    // SAFETY: by `Offer::new`; a fault is the copy's to tell.
-    let look = || unsafe { guarded(|| look_at(rts.data, rts.bytes)) }.unwrap_or(Reuse::AsItWas);
-    let found = alike.expected().unwrap_or_else(look);
+    // SAFETY: by `Rts::new`.
+    let look = || unsafe { look_at(rts, FAR_NS) };
+    let found = alike.expected(LOOK_EVERY).unwrap_or_else(look);
     claim.of::<P2p>().alike = alike.and(found);
-    if let Some(request) = rts.request {
-        request.tell_sender(found);
-    }
+    request.tell_sender(found);
     rts.pipeline.filter(|_| found == Reuse::Written)
 }
+
+/// Of messages that are alike one in so many is looked at.
+const LOOK_EVERY: u32 = 8;
 
 /// How much longer two lines that another core has written take than two that this core has, in nanoseconds: half of
 /// what it is between close cores, and more than this core's own caches take.
 const FAR_NS: u64 = 50;
 
 /// Whether the sender's program has written to the data since this core read it, as far as two of its lines tell by
-/// the time that they take: then a single copy would make the sender wait for each line when it writes again. Data that
-/// is sent again as it was is in this core's caches, and one copy of it is quicker. A wrong guess costs time only.
+/// the time that they take: so many nanoseconds more than in this core's caches. Then a single copy would make the
+/// sender wait for each line when it writes again. Data that is sent again as it was is in this core's caches, and one
+/// copy of it is quicker. A wrong guess costs time only.
 ///
 /// # Safety
-/// There are `bytes` bytes at `data`, one at least; the program may write there meanwhile.
+/// There are `rts.bytes` bytes at `rts.data`, one at least; the program may write there meanwhile.
 #[inline(never)]
-unsafe fn look_at(data: *const u8, bytes: u64) -> Reuse {
+pub(super) unsafe fn look_at(rts: &Rts, far_ns: u64) -> Reuse {
+    // SAFETY: the caller's promise; a fault is the copy's to tell.
+    match unsafe { guarded(|| fetch(rts.data, rts.bytes)) } {
+        Ok(ticks) if ticks > clock::ticks_per_us() * far_ns / 1000 => Reuse::Written,
+        _ => Reuse::AsItWas,
+    }
+}
+
+/// How much longer two lines take than when they are fetched already, in ticks.
+///
+/// # Safety
+/// As for [`look_at`], with its bytes.
+unsafe fn fetch(data: *const u8, bytes: u64) -> u64 {
     let third = bytes as usize / 3;
     let look = || {
         let begin = clock::ordered_ticks();
@@ -105,10 +120,7 @@ unsafe fn look_at(data: *const u8, bytes: u64) -> Reuse {
         clock::ordered_ticks() - begin
     };
     let (fetched, cached) = (look(), look());
-    match fetched.saturating_sub(cached) > clock::ticks_per_us() * FAR_NS / 1000 {
-        true => Reuse::Written,
-        false => Reuse::AsItWas,
-    }
+    fetched.saturating_sub(cached)
 }
 
 /// A look for a piece whose sender is in no call counts as so many.

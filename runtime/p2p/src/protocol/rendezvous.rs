@@ -4,15 +4,17 @@
 //! receive, under the receiver's claim, takes the RTS (from then on the send cannot be
 //! withdrawn), copies from user buffer to user buffer, and completes both requests.
 
+use crate::P2p;
 use crate::matching::Want;
 use crate::noted::message;
 use crate::operation::{Operation, OperationKind, Rts, copy_guarded, copy_range};
 use crate::outbox;
 use crate::pipeline::Pipeline;
 use crate::protocol::handover::leave_to_owner;
-use crate::protocol::{jobs, pipelined, types};
+use crate::protocol::{jobs, lent, pipelined, types};
 use crate::ring::{Header, PayloadKind};
 use crate::state::{join_offers, leave_offers};
+use cohort_alloc::Heap;
 use cohort_base::trace;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
@@ -21,7 +23,7 @@ use cohort_core::message::{Envelope, Status};
 use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
-use core::ptr::null;
+use core::ptr::{NonNull, null};
 
 /// Longest message that is copied at once under the receiver's claim; longer ones become a [`CopyJob`].
 pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
@@ -35,7 +37,7 @@ pub(crate) fn send(
 ) -> Result<RequestRef, EngineError> {
     let request = Operation::make(claim, &OperationKind::Rts, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is ours, pending and in no list.
-    unsafe { rts_fresh(claim, request, to, envelope, None) }
+    unsafe { rts_fresh(claim, request, to, (envelope, PayloadKind::Rts), None) }
 }
 
 /// [`send`] by the rank's own task of a message that passes through a pipeline of the rank, if one is free.
@@ -49,10 +51,25 @@ pub(crate) fn send_pipelined(
     // SAFETY: as in `send`.
     unsafe {
         let pipeline = pipelined::begin(claim, request, buffer);
-        let sent = rts_fresh(claim, request, to, envelope, pipeline)?;
+        let sent = rts_fresh(claim, request, to, (envelope, PayloadKind::Rts), pipeline)?;
         pipelined::fill(claim);
         Ok(sent)
     }
+}
+
+/// [`send`] by the rank's own task of a message that is [`lent`].
+#[inline(never)]
+pub(crate) fn send_lent(
+    claim: &mut Claim<'_>,
+    buffer: Buffer<'_>,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<RequestRef, EngineError> {
+    let request = Operation::make(claim, &OperationKind::Rts, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    request.is_lent.set(true);
+    claim.of::<P2p>().lending.began();
+    // SAFETY: as in `send`.
+    unsafe { rts_fresh(claim, request, to, (envelope, PayloadKind::Lent), None) }
 }
 
 /// Offers the message of a send that was just made, and gives out its reference.
@@ -63,12 +80,12 @@ unsafe fn rts_fresh(
     claim: &mut Claim<'_>,
     request: RecordRef<Operation>,
     to: LocalRank,
-    envelope: Envelope,
+    message: (Envelope, PayloadKind),
     pipeline: Option<RecordRef<Pipeline>>,
 ) -> Result<RequestRef, EngineError> {
     // SAFETY: the caller's promise; this is the only reference.
     unsafe {
-        if let Err(error) = rts_through(claim, request, to, envelope, pipeline) {
+        if let Err(error) = rts_through(claim, request, to, message, pipeline) {
             Operation::complete_quietly(request, Status::EMPTY);
             Operation::handle(request).release(claim);
             return Err(error);
@@ -91,7 +108,7 @@ pub unsafe fn rts(
     envelope: Envelope,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise.
-    unsafe { rts_through(claim, request, to, envelope, None) }
+    unsafe { rts_through(claim, request, to, (envelope, PayloadKind::Rts), None) }
 }
 
 /// [`rts`], through a pipeline if there is one.
@@ -102,7 +119,7 @@ unsafe fn rts_through(
     claim: &mut Claim<'_>,
     request: RecordRef<Operation>,
     to: LocalRank,
-    envelope: Envelope,
+    (envelope, kind): (Envelope, PayloadKind),
     pipeline: Option<RecordRef<Pipeline>>,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; the RTS is a plain value.
@@ -110,7 +127,7 @@ unsafe fn rts_through(
         let buffer = request.buffer();
         let data = buffer.contiguous().map_or(null(), <*mut u8>::cast_const);
         let rts = Rts::new(Some(request), buffer.bytes(), data, pipeline);
-        let header = Header::new(envelope, PayloadKind::Rts, size_of::<Rts>());
+        let header = Header::new(envelope, kind, size_of::<Rts>());
         if let Some(ring) = claim.rank().trace() {
             let flow = request.as_ptr().addr() as u64;
             ring.note(&message(trace::EventKind::Sent, to, flow, rts.bytes, envelope));
@@ -135,22 +152,25 @@ pub(crate) unsafe fn receive(
     envelope: Envelope,
     receive: RecordRef<Operation>,
 ) -> u64 {
-    let Some(sent) = rts.request else {
-        unreachable!("an rts is that of a send");
-    };
-    // SAFETY: the caller's promise; a taken RTS's request is valid until we complete it.
+    // SAFETY: the caller's promise; a taken RTS's request is valid until we complete it, or take its copy.
     unsafe {
+        let rts = lent::taken(rts);
         let capacity = receive.buffer().bytes();
         let mut status = Status::delivered(envelope, rts.bytes, capacity);
-        if claim.rank().node().settings().check_types {
+        if claim.rank().node().settings().check_types
+            && let Some(sent) = rts.request
+        {
             status = types::judge_buffers(envelope, status, sent.buffer(), receive.buffer());
         }
         let bytes = status.bytes as u64;
-        if let Some(ring) = claim.rank().trace() {
+        if let Some(ring) = claim.rank().trace()
+            && let Some(sent) = rts.request
+        {
             let from = sent.request.owner().id();
             let flow = sent.as_ptr().addr() as u64;
             ring.note(&message(trace::EventKind::Matched, from, flow, rts.bytes, envelope));
         }
+        lent::judge(claim, &rts);
         let pipeline = pipelined::pipeline_of(claim, &rts);
         if pipeline.is_none() && bytes > AT_ONCE_MAX && jobs::start(claim, rts, receive, status) {
             return 0;
@@ -165,7 +185,10 @@ pub(crate) unsafe fn receive(
             }
             copy_range(&rts, &receive, 0, bytes);
         }
-        Operation::complete(sent, Status::EMPTY);
+        match rts.request {
+            Some(sent) => Operation::complete(sent, Status::EMPTY),
+            None => Heap::free(NonNull::new_unchecked(rts.data.cast_mut())),
+        }
         Operation::complete(receive, status);
         bytes
     }
