@@ -80,7 +80,7 @@ const HANGING: [(&str, &[&str]); 19] = [
 ];
 
 /// Collectives that some ranks call in another order than the others, and the counts.
-pub const CROSSED: [[&str; 3]; 10] = [
+pub const CROSSED: [[&str; 3]; 12] = [
     ["barrier", "allgather", "1"],
     ["dup", "allreduce", "3"],
     ["bcast", "scatter", "1"],
@@ -91,10 +91,12 @@ pub const CROSSED: [[&str; 3]; 10] = [
     ["scan", "reduce", "1000"],
     ["file_write", "file_read", "100"],
     ["file_read", "file_sync", "1000"],
+    ["dup", "comm_create", "1"],
+    ["win_create", "win_allocate", "1"],
 ];
 
 /// As [`CROSSED`], where one node is enough.
-const CROSSED_BESIDE: [[&str; 3]; 8] = [
+const CROSSED_BESIDE: [[&str; 3]; 12] = [
     ["barrier", "bcast", "1"],
     ["allreduce", "reduce", "1"],
     ["allreduce", "allgather", "100000"],
@@ -103,6 +105,10 @@ const CROSSED_BESIDE: [[&str; 3]; 8] = [
     ["file_ordered", "file_read", "100"],
     ["file_ordered", "file_size", "100"],
     ["file_write", "file_size", "100"],
+    ["comm_split", "dup", "1"],
+    ["comm_create", "cart", "1"],
+    ["cart", "graph", "1"],
+    ["win_shared", "win_dynamic", "1"],
 ];
 
 /// Programs that go on after a while.

@@ -266,7 +266,7 @@ pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outco
         cohort_engine::await_receivers(call.owner(), Untaken::In(&|context| object.has_context(context)));
         let met = match object.inter() {
             Some(inter) => inter.barrier(),
-            None => coll::barrier_within(&object.collective()),
+            None => coll::barrier_within(&object.collective(), coll::Table::Disconnect),
         };
         let met = met.map_err(engine_error);
         match object.rank().node().survives() {

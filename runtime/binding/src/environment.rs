@@ -132,7 +132,9 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
         match call.rank().node().survives() {
             // The living meet, whoever has failed and whether the communicator was revoked.
             true => drop(comm.agreed(0)?),
-            false => coll::barrier_within(&comm.collective()).map_err(crate::arguments::engine_error)?,
+            false => {
+                coll::barrier_within(&comm.collective(), coll::Table::Object).map_err(crate::arguments::engine_error)?
+            }
         }
     }
     lifecycle::meet_at_end(call.owner());

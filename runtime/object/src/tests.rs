@@ -9,6 +9,7 @@ use crate::errhandler::Errhandler;
 use crate::group::Group;
 use cohort_base::WorldRank;
 use cohort_base::settings::Settings;
+use cohort_engine::coll::Table;
 use cohort_engine::{Node, Owner, Rank, lifecycle};
 use cohort_fabric_fake::{Job, Options};
 use std::boxed::Box;
@@ -49,7 +50,7 @@ fn group_of(comm: &Comm, ranks: &[i32]) -> Group {
 /// The members of a communicator by their ranks in `MPI_COMM_WORLD`, as all of them tell each other.
 fn roll_call(comm: &Comm) -> Vec<i32> {
     let own = comm.rank().world_rank() as i32;
-    let told = comm.allgather([own]).expect("an allgather");
+    let told = comm.allgather(Table::Object, [own]).expect("an allgather");
     told.into_iter().map(|[rank]| rank).collect()
 }
 

@@ -60,6 +60,16 @@ pub enum Flavor {
 }
 
 impl Flavor {
+    /// What the members say who make such a window.
+    fn table(self) -> coll::Table {
+        match self {
+            Self::Create => coll::Table::Window,
+            Self::Allocate => coll::Table::WindowAllocate,
+            Self::Shared => coll::Table::WindowShared,
+            Self::Dynamic => coll::Table::WindowDynamic,
+        }
+    }
+
     /// The neutral value of `MPI_WIN_CREATE_FLAVOR`.
     #[must_use]
     pub fn neutral(self) -> i32 {
@@ -175,7 +185,7 @@ impl Win {
         }
         let drawn = (comm.me() == 0).then(|| outside::drawn_for(rank, comm.group().members()));
         offer.number = drawn.flatten().unwrap_or(0);
-        let opened = coll::view(&comm.collective(), coll::Table::Window, offer.words(), |offers| {
+        let opened = coll::view(&comm.collective(), flavor.table(), offer.words(), |offers| {
             Self::open(comm, flavor, offers, &hints)
         });
         let (own, window) = match opened.map_err(Error::from).flatten() {
@@ -221,7 +231,7 @@ impl Win {
     /// A window that all members have opened. They meet in the old communicator: a member that a failure has kept from
     /// the new one's number closes that one to all.
     fn met(comm: &Comm, own: Comm, window: Box<Window>) -> Outcome<(Comm, Box<Window>)> {
-        match coll::barrier_within(&comm.collective()) {
+        match coll::barrier_within(&comm.collective(), coll::Table::Object) {
             Ok(()) => Ok((own, window)),
             Err(error) => {
                 let error = Error::from(error);
@@ -262,7 +272,7 @@ impl Win {
     /// # Errors
     /// Of the collective inside.
     pub fn release(self) -> Outcome<()> {
-        let met = coll::barrier_within(&self.comm.collective());
+        let met = coll::barrier_within(&self.comm.collective(), coll::Table::Object);
         let met = match self.window.is_broken() {
             true => {
                 self.window.abandon(self.comm.owner());
@@ -501,7 +511,7 @@ fn shared_block(comm: &Comm, offer: &mut Offer) -> Outcome<(u64, usize)> {
         let total = strides.try_fold(0_u64, |sum, stride| sum.checked_add(stride?));
         Ok::<_, Error>((total, spacing.align))
     };
-    let (total, align) = coll::view(&comm.collective(), coll::Table::Window, offer.words(), sum)??;
+    let (total, align) = coll::view(&comm.collective(), coll::Table::WindowShared, offer.words(), sum)??;
     let Some(total) = total else {
         Room::NoMemory.of_all(comm.rank(), "window")?;
         return Err(neutral::ERR_NO_MEM.into());

@@ -62,6 +62,46 @@ static void open_file(void)
                           MPI_STATUS_IGNORE);
 }
 
+/* A communicator of all members, or a window of theirs. */
+static void make(const char *name)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Win win = MPI_WIN_NULL;
+    int periods = 0, next = (me + 1) % size, number = -1;
+    void *base = in;
+    if (strcmp(name, "comm_create") == 0) {
+        MPI_Group group;
+        MPI_Comm_group(MPI_COMM_WORLD, &group);
+        MPI_Comm_create(MPI_COMM_WORLD, group, &made);
+        MPI_Group_free(&group);
+    }
+    if (strcmp(name, "comm_split") == 0)
+        MPI_Comm_split(MPI_COMM_WORLD, 0, me, &made);
+    if (strcmp(name, "cart") == 0)
+        MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periods, 0, &made);
+    if (strcmp(name, "graph") == 0)
+        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &next, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED,
+                                       MPI_INFO_NULL, 0, &made);
+    if (strcmp(name, "win_create") == 0)
+        MPI_Win_create(in, sizeof *in, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    if (strcmp(name, "win_allocate") == 0)
+        MPI_Win_allocate(sizeof *in, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    if (strcmp(name, "win_shared") == 0)
+        MPI_Win_allocate_shared(sizeof *in, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    if (strcmp(name, "win_dynamic") == 0)
+        MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    if (made != MPI_COMM_NULL) {
+        MPI_Comm_size(made, &number);
+        in[0] = number;
+        expect(0, size);
+        MPI_Allreduce(out, in, 1, MPI_INT, MPI_SUM, made);
+        expect(0, size * (size + 1) / 2);
+        MPI_Comm_free(&made);
+    }
+    if (win != MPI_WIN_NULL)
+        MPI_Win_free(&win);
+}
+
 static void call(const char *name)
 {
     MPI_Comm comm = MPI_COMM_WORLD, copy;
@@ -112,6 +152,7 @@ static void call(const char *name)
         MPI_Comm_dup(comm, &copy);
         MPI_Comm_free(&copy);
     }
+    make(name);
 }
 
 int main(int argc, char **argv)

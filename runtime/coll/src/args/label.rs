@@ -43,6 +43,34 @@ pub enum Table {
     FileWriteOrdered,
     /// Where these begin.
     FilePlace,
+    /// A duplicate of a communicator.
+    Duplicate,
+    /// A communicator of a group.
+    Create,
+    /// A grid of members.
+    Cart,
+    /// The same without some dimensions.
+    CartSub,
+    /// A graph of members.
+    Graph,
+    /// The same of which each member knows its own edges.
+    Adjacent,
+    /// The same of which each member names any edges.
+    Edges,
+    /// One communicator of two groups.
+    Merge,
+    /// Processes that start.
+    Spawn,
+    /// Processes of other worlds that come.
+    Port,
+    /// A communicator that is disconnected.
+    Disconnect,
+    /// Memory of a window that the runtime allocates.
+    WindowAllocate,
+    /// The same that its members share.
+    WindowShared,
+    /// A window without memory.
+    WindowDynamic,
 }
 
 impl Table {
@@ -59,13 +87,13 @@ impl Table {
     }
 
     /// What is called, by the number of the table.
-    const CALLS: [&str; 17] = [
+    const CALLS: [&str; 31] = [
         "MPI_Finalize or a call that makes or frees an object",
         "a collective whose arguments are compared",
         "MPI_Comm_split",
         "MPI_Comm_split_type",
-        "a call that makes a communicator",
-        "a call that makes a window",
+        "a call that makes a topology",
+        "MPI_Win_create",
         "MPI_File_open",
         "MPI_File_open",
         "MPI_File_close or another call of a file that moves no data",
@@ -77,6 +105,20 @@ impl Table {
         "an ordered read of a file",
         "an ordered write of a file",
         "an ordered read or write of a file",
+        "MPI_Comm_dup",
+        "MPI_Comm_create",
+        "MPI_Cart_create",
+        "MPI_Cart_sub",
+        "MPI_Graph_create",
+        "MPI_Dist_graph_create_adjacent",
+        "MPI_Dist_graph_create",
+        "MPI_Intercomm_merge",
+        "MPI_Comm_spawn",
+        "MPI_Comm_accept or MPI_Comm_connect",
+        "MPI_Comm_disconnect",
+        "MPI_Win_allocate",
+        "MPI_Win_allocate_shared",
+        "MPI_Win_create_dynamic",
     ];
 }
 
@@ -116,6 +158,11 @@ impl Label {
         Self((Kind::Allgather as u64) << BESIDE | INTERNAL | (table as u64) << ROOT)
     }
 
+    /// Of an operation within a call, which has no root.
+    pub(crate) fn within(call: &Call<'_>, table: Table) -> Self {
+        Self((Kind::of(call) as u64) << BESIDE | INTERNAL | (table as u64) << ROOT)
+    }
+
     /// With a description in the free bits.
     #[inline(always)]
     pub(crate) fn with(self, description: u64) -> u64 {
@@ -148,7 +195,9 @@ impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = (self.0 >> BESIDE) as usize & 0xf;
         if self.0 & INTERNAL != 0 {
-            let table = if kind == Kind::Allgather as usize { (self.0 >> ROOT) as usize } else { 0 };
+            let has_root =
+                matches!(Kind::ALL.get(kind), Some((Kind::Bcast | Kind::Gather | Kind::Scatter | Kind::Reduce, ..)));
+            let table = if has_root { 0 } else { (self.0 >> ROOT) as usize };
             return f.write_str(Table::CALLS.get(table).unwrap_or(&Table::CALLS[0]));
         }
         let Some((kind, initial, rest)) = Kind::ALL.get(kind) else {
@@ -190,7 +239,7 @@ mod tests {
 
     #[test]
     fn tables_about_other_things_have_other_labels() {
-        let last = Table::FilePlace as usize;
+        let last = Table::WindowDynamic as usize;
         assert_eq!(last + 1, Table::CALLS.len());
         assert!(last < Label::ROOTS as usize, "tags tell them apart");
         let [read, write] = [true, false].map(|reads| Label::of_table(Table::of_move(reads)));
@@ -198,6 +247,10 @@ mod tests {
         assert_ne!(read.number(), write.number());
         assert_eq!(format!("{read}"), "a collective read of a file");
         assert_eq!(format!("{}", Label::of_table(Table::FilePlace)), "an ordered read or write of a file");
+        let [dup, create] = [Table::Duplicate, Table::Create].map(|table| Label::within(&Call::Barrier, table));
+        assert!(dup.beside(create.with(8)) > Label::FREE);
+        assert_ne!(dup.number(), create.number());
+        assert_eq!(format!("{dup}, {create}"), "MPI_Comm_dup, MPI_Comm_create");
     }
 
     #[test]

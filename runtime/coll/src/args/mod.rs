@@ -132,6 +132,11 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Whether it has a root.
+    pub(crate) fn has_root(&self) -> bool {
+        matches!(self, Self::Bcast { .. } | Self::Gather { .. } | Self::Scatter { .. } | Self::Reduce { .. })
+    }
+
     /// What a reducing operation folds with.
     ///
     /// # Errors

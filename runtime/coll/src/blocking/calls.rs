@@ -87,20 +87,24 @@ pub fn compare_persistent(group: &Group<'_>, call: &Call<'_>) -> Result<(), Engi
     }
 }
 
-/// [`run`] as a part of a call that makes or frees an object.
+/// [`run`] as a part of a call that makes or frees an object, which is told by `table` if the operation has no root.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_within(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    run_as(group, call, Form::Internal)
+pub fn run_within(group: &Group<'_>, table: Table, call: &Call<'_>) -> Result<(), EngineError> {
+    let label = match call.has_root() {
+        true => Label::of(call, Form::Internal),
+        false => Label::within(call, table),
+    };
+    run_labelled(group, call, Form::Internal, label)
 }
 
 /// A barrier as a part of a call that makes or frees an object.
 ///
 /// # Errors
 /// As [`barrier`].
-pub fn barrier_within(group: &Group<'_>) -> Result<(), EngineError> {
-    run_within(group, &Call::Barrier)
+pub fn barrier_within(group: &Group<'_>, table: Table) -> Result<(), EngineError> {
+    run_within(group, table, &Call::Barrier)
 }
 
 /// `MPI_Barrier`.

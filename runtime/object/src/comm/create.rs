@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_engine::coll::inter::Intergroup;
-use cohort_engine::coll::{self, Roster};
+use cohort_engine::coll::{self, Roster, Table};
 use cohort_engine::datatype::op::PredefinedOp;
 use cohort_engine::{Claim, Node, Rank};
 use core::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ impl Comm {
     /// A copy callback's. The members then agree that there is no duplicate.
     pub fn duplicate(&self, handle: u32, room: Room) -> Outcome<Self> {
         let attributes = self.attributes.copied(handle);
-        let numbers = self.numbers(attributes.is_err(), room);
+        let numbers = self.numbers(Table::Duplicate, attributes.is_err(), room);
         // The callback's error before that of those who only hear of it.
         let (attributes, numbers) = (attributes?, numbers?);
         Ok(Self { attributes, ..self.alike(numbers.number, numbers.local) })
@@ -121,13 +121,13 @@ impl Comm {
             true => {
                 let me = group.me().filter(|_| inside);
                 let color = me.map_or(neutral::UNDEFINED, |_| 0);
-                self.split(color, me.unwrap_or(0) as i32, room)?
+                self.split_by(Table::Create, (color, me.unwrap_or(0) as i32), room)?
             }
             // Members may give groups that are disjoint.
             false => {
                 let first = group.me().filter(|_| inside).and_then(|_| self.group.rank_of(group.members()[0]));
                 let said = said(!inside, room.if_needed(group.me().is_some()));
-                let numbers = self.numbers_of_part([first, None], said);
+                let numbers = self.numbers_of_part(Table::Create, [first, None], said);
                 if !inside {
                     return Err(neutral::ERR_GROUP.into());
                 }
@@ -177,21 +177,26 @@ impl Comm {
     /// # Errors
     /// Of the collectives inside.
     pub fn split(&self, color: i32, key: i32, room: Room) -> Outcome<Option<Self>> {
+        self.split_by(Table::Split, (color, key), room)
+    }
+
+    /// [`Comm::split`] as a part of another call.
+    pub(super) fn split_by(&self, of: Table, (color, key): (i32, i32), room: Room) -> Outcome<Option<Self>> {
         let room = room.if_needed(color != neutral::UNDEFINED);
         if self.rank.node().survives() {
-            let (ours, theirs) = self.meet([color, key])?;
+            let (ours, theirs) = self.meet(of, [color, key])?;
             let first = |wishes| with_color(wishes, color).first().map(|&member| member as u32);
             let firsts = if color == neutral::UNDEFINED { [None; 2] } else { [first(&ours), first(&theirs)] };
-            let numbers = self.numbers_of_part(firsts, room.word())?;
+            let numbers = self.numbers_of_part(of, firsts, room.word())?;
             return Ok(self.part(&ours, &theirs, &numbers));
         }
-        let numbers = self.numbers(false, room)?;
+        let numbers = self.numbers(of, false, room)?;
         if self.is_inter {
-            let (ours, theirs) = self.meet([color, key])?;
+            let (ours, theirs) = self.meet(of, [color, key])?;
             return Ok(self.part(&ours, &theirs, &numbers));
         }
         let part = |wishes: &[[i32; 2]]| self.part(wishes, &[], &numbers);
-        Ok(coll::view(&self.collective(), coll::Table::Split, [color, key], part)?)
+        Ok(coll::view(&self.collective(), Table::Split, [color, key], part)?)
     }
 
     /// The communicator that the caller gets in a split, when everybody's wishes are known: of the own group's members
@@ -235,26 +240,26 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_OTHER` when somebody failed or has no handle left, or a leader's node no number; `MPI_ERR_NO_MEM`.
-    pub(super) fn numbers(&self, failed: bool, room: Room) -> Outcome<Numbers> {
-        self.agreed_numbers(said(failed, room), None)
+    pub(super) fn numbers(&self, of: Table, failed: bool, room: Room) -> Outcome<Numbers> {
+        self.agreed_numbers(of, said(failed, room), None)
     }
 
     /// Fresh numbers for one of several disjoint parts of this communicator, of which the caller knows the first member
     /// of each group. Collective over all. Parts have no common member, and may all use the same numbers; but what
     /// members that survive each other revoke, give up and agree on is known by the number alone.
-    fn numbers_of_part(&self, firsts: Firsts, said: i32) -> Outcome<Numbers> {
-        self.agreed_numbers(said, Some(firsts).filter(|_| self.rank.node().survives()))
+    fn numbers_of_part(&self, of: Table, firsts: Firsts, said: i32) -> Outcome<Numbers> {
+        self.agreed_numbers(of, said, Some(firsts).filter(|_| self.rank.node().survives()))
     }
 
     /// Numbers for a part with these first members, or the same for all.
-    fn agreed_numbers(&self, said: i32, firsts: Option<Firsts>) -> Outcome<Numbers> {
+    fn agreed_numbers(&self, of: Table, said: i32, firsts: Option<Firsts>) -> Outcome<Numbers> {
         if !self.is_of_several_jobs() {
-            return self.drawn_numbers(said, firsts).map(|(numbers, _)| numbers);
+            return self.drawn_numbers(of, said, firsts).map(|(numbers, _)| numbers);
         }
         loop {
-            let (mut numbers, occasion) = self.drawn_numbers(said, firsts)?;
+            let (mut numbers, occasion) = self.drawn_numbers(of, said, firsts)?;
             let held = Reserved::new(self.rank.node(), [numbers.number, numbers.local], occasion);
-            let ([lacks], theirs) = self.largest([i32::from(held.is_none())])?;
+            let ([lacks], theirs) = self.largest(of, [i32::from(held.is_none())])?;
             if lacks == 0 && theirs.is_none_or(|[lacks]| lacks == 0) {
                 numbers.held = held;
                 return Ok(numbers);
@@ -263,7 +268,7 @@ impl Comm {
     }
 
     /// Numbers that may be in use, if members are of several jobs, and what tells those who get them from others.
-    fn drawn_numbers(&self, said: i32, firsts: Option<Firsts>) -> Outcome<(Numbers, u32)> {
+    fn drawn_numbers(&self, of: Table, said: i32, firsts: Option<Firsts>) -> Outcome<(Numbers, u32)> {
         let mut mine = [said, 0, 0, 0];
         if firsts.map_or(Some(0), |[first, _]| first) == Some(self.me) {
             mine[3] = outside::occasion(self.rank).cast_signed();
@@ -274,9 +279,9 @@ impl Comm {
             }
         }
         let (ours, theirs) = match firsts {
-            None => self.largest(mine).map(|(ours, theirs)| (ours, theirs.unwrap_or_default()))?,
+            None => self.largest(of, mine).map(|(ours, theirs)| (ours, theirs.unwrap_or_default()))?,
             Some(firsts) => {
-                let (ours, theirs) = self.meet(mine)?;
+                let (ours, theirs) = self.meet(of, mine)?;
                 (told_by(firsts[0], &ours), told_by(firsts[1], &theirs))
             }
         };
@@ -309,7 +314,7 @@ impl Comm {
     /// # Errors
     /// Of [`Room::of_all`], at all members.
     pub(super) fn if_all_have(self, room: Room) -> Outcome<Self> {
-        let told = self.largest([room.word()]);
+        let told = self.largest(Table::Object, [room.word()]);
         let lacks = told.and_then(|([ours], theirs)| {
             let [theirs] = theirs.unwrap_or_default();
             Room::of_word(ours.max(theirs)).of_all(self.rank(), "communicator")

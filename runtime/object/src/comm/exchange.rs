@@ -1,11 +1,12 @@
-//! How members tell each other integers when they make communicators.
+//! How members tell each other integers when they make communicators. Each exchange says which call it is `of`, so that
+//! members which call different ones do not take each other's words.
 
 use super::Comm;
 use crate::Outcome;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_engine::coll::{self, Blocks, Call, Reduction};
+use cohort_engine::coll::{self, Blocks, Call, Reduction, Table};
 use cohort_engine::datatype::op::{Op, PredefinedOp};
 use cohort_engine::datatype::{Buffer, TypeRef, predefined};
 
@@ -37,8 +38,8 @@ pub(super) fn integer() -> Outcome<TypeRef> {
 impl Comm {
     /// Everyone's numbers: those of the own group, and those of the other group of an
     /// intercommunicator. Collective.
-    pub(super) fn meet<const N: usize>(&self, mine: [i32; N]) -> Outcome<(ByRank<N>, ByRank<N>)> {
-        let mut ours = self.allgather(mine)?;
+    pub(super) fn meet<const N: usize>(&self, of: Table, mine: [i32; N]) -> Outcome<(ByRank<N>, ByRank<N>)> {
+        let mut ours = self.allgather(of, mine)?;
         let Some(inter) = self.inter() else {
             return Ok((ours, Vec::new()));
         };
@@ -52,13 +53,17 @@ impl Comm {
         let (out, into) = (table(&mut ours), table(&mut theirs));
         inter.leaders_swap(out, into)?;
         let (buffer, root) = (into, 0);
-        coll::run_within(&inter.local, &Call::Bcast { buffer, root })?;
+        coll::run_within(&inter.local, of, &Call::Bcast { buffer, root })?;
         Ok((ours, theirs))
     }
 
     /// The largest of everyone's numbers, each place by itself: of the own group, and of the other group of an
     /// intercommunicator. Collective; takes few steps and little memory in a group of any size.
-    pub(super) fn largest<const N: usize>(&self, mut mine: [i32; N]) -> Outcome<([i32; N], Option<[i32; N]>)> {
+    pub(super) fn largest<const N: usize>(
+        &self,
+        of: Table,
+        mut mine: [i32; N],
+    ) -> Outcome<([i32; N], Option<[i32; N]>)> {
         let integer = integer()?;
         let mut ours = [0; N];
         let buffer =
@@ -69,7 +74,7 @@ impl Comm {
         let (input, op) = (mine.as_mut_ptr().cast_const().cast(), Op::Predefined(PredefinedOp::Max));
         // SAFETY: both lists are as long, and outlive the call.
         let reduction = unsafe { Reduction::new(Some(input), buffer(&mut ours), op) };
-        coll::run_within(&self.collective(), &Call::Allreduce { reduction })?;
+        coll::run_within(&self.collective(), of, &Call::Allreduce { reduction })?;
         let Some(inter) = self.inter() else {
             return Ok((ours, None));
         };
@@ -77,12 +82,12 @@ impl Comm {
         let (out, into) = (buffer(&mut ours), buffer(&mut theirs));
         inter.leaders_swap(out, into)?;
         let (buffer, root) = (into, 0);
-        coll::run_within(&inter.local, &Call::Bcast { buffer, root })?;
+        coll::run_within(&inter.local, of, &Call::Bcast { buffer, root })?;
         Ok((ours, Some(theirs)))
     }
 
     /// The numbers of every member of the own group.
-    pub(crate) fn allgather<const N: usize>(&self, mut mine: [i32; N]) -> Outcome<ByRank<N>> {
+    pub(crate) fn allgather<const N: usize>(&self, of: Table, mut mine: [i32; N]) -> Outcome<ByRank<N>> {
         let mut all = vec![[0; N]; self.size() as usize];
         let integer = integer()?;
         // SAFETY: `mine` has N integers, `all` N for each member, and both outlive the call.
@@ -91,13 +96,13 @@ impl Comm {
             let first = Buffer::new(all.as_mut_ptr().cast(), N as u64, &integer);
             (send, Blocks::equal(first))
         };
-        coll::run_within(&self.collective(), &Call::Allgather { send: Some(send), receive })?;
+        coll::run_within(&self.collective(), of, &Call::Allgather { send: Some(send), receive })?;
         Ok(all)
     }
 
     /// The lists of every member of the own group. Collective.
-    pub(super) fn allgather_lists(&self, mine: &[i32]) -> Outcome<Lists> {
-        let lengths = self.allgather([mine.len() as i32])?;
+    pub(super) fn allgather_lists(&self, of: Table, mine: &[i32]) -> Outcome<Lists> {
+        let lengths = self.allgather(of, [mine.len() as i32])?;
         let counts: Vec<i64> = lengths.iter().map(|&[length]| length.into()).collect();
         let start = |next: &mut i64, count: &i64| Some(core::mem::replace(next, *next + count));
         let starts: Vec<i64> = counts.iter().scan(0, start).collect();
@@ -109,7 +114,7 @@ impl Comm {
             let send = Buffer::new(base, mine.len() as u64, &integer);
             (send, Blocks::varying(all.as_mut_ptr().cast(), (&counts, &starts), &integer))
         };
-        coll::run_within(&self.collective(), &Call::Allgather { send: Some(send), receive })?;
+        coll::run_within(&self.collective(), of, &Call::Allgather { send: Some(send), receive })?;
         Ok(Lists { counts, all })
     }
 }

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_engine::Rank;
 use cohort_engine::coll::exchange::{Incoming, Outgoing};
-use cohort_engine::coll::{self, Call};
+use cohort_engine::coll::{self, Call, Table};
 use cohort_engine::datatype::Buffer;
 
 /// What a leader tells of its group before the members: their number, and a number it drew.
@@ -104,7 +104,7 @@ impl Comm {
         let integer = integer()?;
         // SAFETY: the list is borrowed until the call returns.
         let list = unsafe { Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer) };
-        coll::run_within(&self.collective(), &Call::Bcast { buffer: list, root: from })?;
+        coll::run_within(&self.collective(), Table::Object, &Call::Bcast { buffer: list, root: from })?;
         Ok(())
     }
 
@@ -188,10 +188,10 @@ impl Comm {
         if !self.is_inter {
             return Err(neutral::ERR_COMM.into());
         }
-        let numbers = self.numbers(false, room)?;
+        let numbers = self.numbers(Table::Merge, false, room)?;
         // As the first member of each group wishes.
         let wish = i32::from(high && self.me == 0);
-        let ([our_wish], their_wish) = self.largest([wish])?;
+        let ([our_wish], their_wish) = self.largest(Table::Merge, [wish])?;
         let [their_wish] = their_wish.unwrap_or_default();
         // Any order will do when both wish the same, if only both sides choose the same.
         let (ours, theirs) = (self.group.members()[0], self.peers.members()[0]);

@@ -16,6 +16,7 @@ use cohort_abi::neutral;
 use cohort_base::spawn::Errand;
 use cohort_base::{Peer, WorldRank};
 use cohort_engine::Claim;
+use cohort_engine::coll::Table;
 use cohort_engine::lifecycle::await_port;
 use contacts::{CONTACT_MAX, Words};
 use core::fmt::{self, Display};
@@ -179,7 +180,7 @@ impl Comm {
         room: Room,
         meet: impl FnOnce(Vec<i32>) -> Outcome<(Vec<i32>, Drawn)>,
     ) -> Outcome<Self> {
-        let ours = self.numbers(false, room)?.number;
+        let ours = self.numbers(Table::Port, false, room)?.number;
         let own = self.words_of_side(root, matches!(side, Side::Accepts(true) | Side::Calls(true)))?;
         let node = self.rank.node();
         let (mut failure, mut members, mut drawn) = (None, Vec::new(), None);

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::spawn::{Command, Numbers, Part, REASON_MAX, Request, State};
+use cohort_engine::coll::Table;
 use cohort_engine::{Rank, lifecycle};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -57,7 +58,7 @@ impl Comm {
                 format_args!("the communicator has members of several jobs: processes are spawned by those of one");
             return Err(blame(neutral::ERR_SPAWN, what));
         }
-        let ours = self.numbers(false, room)?.number;
+        let ours = self.numbers(Table::Spawn, false, room)?.number;
         let mut failure = None;
         let mut told = [neutral::SUCCESS, 0, 0, 0];
         let (mut shares, mut places) = (Vec::new(), Vec::new());

@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_engine::Rank;
-use cohort_engine::coll::{self, Roster};
+use cohort_engine::coll::{self, Roster, Table};
 use core::ops::Range;
 
 /// Edges that one member names of a distributed graph (`MPI_Dist_graph_create`).
@@ -48,9 +48,9 @@ impl Comm {
     /// # Errors
     /// Of the collectives inside.
     pub fn with_cart(&self, cart: Cart, reorder: bool, room: Room) -> Outcome<Option<Self>> {
-        let sites = self.sites(reorder)?;
+        let sites = self.sites(Table::Cart, reorder)?;
         let assigned = cart_places(&cart, sites.as_deref());
-        self.placed(&assigned, Topology::Cart(cart), room)
+        self.placed(Table::Cart, &assigned, Topology::Cart(cart), room)
     }
 
     /// `MPI_Graph_create`; collective. `None` for members without a node.
@@ -58,9 +58,9 @@ impl Comm {
     /// # Errors
     /// Of the collectives inside.
     pub fn with_graph(&self, graph: Graph, reorder: bool, room: Room) -> Outcome<Option<Self>> {
-        let sites = self.sites(reorder)?;
+        let sites = self.sites(Table::Graph, reorder)?;
         let assigned = graph_places(&graph, sites.as_deref());
-        self.placed(&assigned, Topology::Graph(graph), room)
+        self.placed(Table::Graph, &assigned, Topology::Graph(graph), room)
     }
 
     /// `MPI_Cart_map`: the caller's place, if the processes were reordered.
@@ -82,7 +82,7 @@ impl Comm {
     /// Of the collectives inside.
     pub fn cart_sub(&self, cart: &Cart, remain: &[bool], room: Room) -> Outcome<Option<Self>> {
         let (part, color, key) = cart.sub(remain, self.me);
-        let made = self.split(color as i32, key as i32, room)?;
+        let made = self.split_by(Table::CartSub, (color as i32, key as i32), room)?;
         Ok(made.map(|made| made.shaped(Topology::Cart(part))))
     }
 
@@ -91,17 +91,17 @@ impl Comm {
     /// # Errors
     /// Of the collectives inside.
     pub fn with_adjacent(&self, mine: Distributed, reorder: bool, room: Room) -> Outcome<Option<Self>> {
-        let Some(sites) = self.sites(reorder)? else {
-            return self.in_place(mine, room).map(Some);
+        let Some(sites) = self.sites(Table::Adjacent, reorder)? else {
+            return self.in_place(Table::Adjacent, mine, room).map(Some);
         };
         // With other ranks members get each other's edges.
-        let lists = self.allgather_lists(&packed(&mine))?;
+        let lists = self.allgather_lists(Table::Adjacent, &packed(&mine))?;
         let mut graphs: Vec<Distributed> = Vec::with_capacity(self.size() as usize);
         graphs.extend(lists.iter().map(|list| unpacked(list, mine.weighted)));
         let assigned = nodes_placed(&graphs, &sites);
         let place = self.place(&assigned).ok_or(neutral::ERR_INTERN)?;
         let graph = graphs.swap_remove(place as usize);
-        self.placed(&assigned, Topology::Distributed(graph), room)
+        self.placed(Table::Adjacent, &assigned, Topology::Distributed(graph), room)
     }
 
     /// `MPI_Dist_graph_create`; collective. Any member may name any edge.
@@ -111,19 +111,19 @@ impl Comm {
     pub fn with_edges(&self, edges: &[Edge], weighted: bool, reorder: bool, room: Room) -> Outcome<Option<Self>> {
         let words = |edge: &Edge| [edge.source, edge.destination, edge.weight];
         let list: Vec<i32> = edges.iter().flat_map(words).collect();
-        let lists = self.allgather_lists(&list)?;
-        let Some(sites) = self.sites(reorder)? else {
+        let lists = self.allgather_lists(Table::Edges, &list)?;
+        let Some(sites) = self.sites(Table::Edges, reorder)? else {
             let me = self.me as usize;
             let mut mine = graphs_of(named(&lists), me..me + 1).swap_remove(0);
             mine.set_weighted(weighted);
-            return self.in_place(mine, room).map(Some);
+            return self.in_place(Table::Edges, mine, room).map(Some);
         };
         let mut graphs = graphs_of(named(&lists), 0..self.size() as usize);
         let assigned = nodes_placed(&graphs, &sites);
         let place = self.place(&assigned).ok_or(neutral::ERR_INTERN)?;
         let mut graph = graphs.swap_remove(place as usize);
         graph.set_weighted(weighted);
-        self.placed(&assigned, Topology::Distributed(graph), room)
+        self.placed(Table::Edges, &assigned, Topology::Distributed(graph), room)
     }
 
     /// The part of the communicator that shares hardware with the caller; collective. `level` counts the
@@ -150,7 +150,7 @@ impl Comm {
         };
         let said = [wished, detail as i32, words[0], words[1], words[2], words[3]];
         if self.is_inter() {
-            let (mut all, theirs) = self.meet(said)?;
+            let (mut all, theirs) = self.meet(Table::SplitType, said)?;
             all.extend(theirs);
             let level = level_of(level_wanted, &all);
             // Both groups know the same words, in another order.
@@ -162,7 +162,7 @@ impl Comm {
             let level = level_of(level_wanted, all);
             (level, color_of(level, &said, all))
         };
-        let (level, color) = coll::view(&self.collective(), coll::Table::SplitType, said, find)?;
+        let (level, color) = coll::view(&self.collective(), Table::SplitType, said, find)?;
         self.of_color(level, color, key, room)
     }
 
@@ -175,13 +175,13 @@ impl Comm {
         room: Room,
     ) -> Outcome<Option<(Self, usize)>> {
         let color = color.map_or(neutral::UNDEFINED, |it| it as i32);
-        let made = self.split(color, key, room)?;
+        let made = self.split_by(Table::SplitType, (color, key), room)?;
         Ok(made.zip(level))
     }
 
     /// Where all members run, if all want to be reordered and there is a difference. Collective.
-    fn sites(&self, reorder: bool) -> Outcome<Option<Vec<Site>>> {
-        let ([unwanted], _) = self.largest([i32::from(!reorder)])?;
+    fn sites(&self, of: Table, reorder: bool) -> Outcome<Option<Vec<Site>>> {
+        let ([unwanted], _) = self.largest(of, [i32::from(!reorder)])?;
         if unwanted != 0 {
             return Ok(None);
         }
@@ -191,7 +191,7 @@ impl Comm {
             let sites = all.iter().map(|words| words.map(|part| part as u32));
             differ.then(|| sites.collect())
         };
-        Ok(coll::view(&self.collective(), coll::Table::Sites, words, known)?)
+        Ok(coll::view(&self.collective(), Table::Sites, words, known)?)
     }
 
     /// The same without asking: only if all members are on this node.
@@ -203,8 +203,8 @@ impl Comm {
     }
 
     /// The communicator of the same members with the same ranks, of which the caller has these edges. Collective.
-    fn in_place(&self, mine: Distributed, room: Room) -> Outcome<Self> {
-        let numbers = self.numbers(false, room)?;
+    fn in_place(&self, of: Table, mine: Distributed, room: Room) -> Outcome<Self> {
+        let numbers = self.numbers(of, false, room)?;
         let group = self.group.clone();
         let made = Self::new(self.rank, numbers.number, group, self.inherited());
         Ok(made.shaped(Topology::Distributed(mine)))
@@ -217,9 +217,9 @@ impl Comm {
     }
 
     /// The communicator of the members that have a place, ranked by it. Collective.
-    fn placed(&self, assigned: &[usize], topology: Topology, room: Room) -> Outcome<Option<Self>> {
+    fn placed(&self, of: Table, assigned: &[usize], topology: Topology, room: Room) -> Outcome<Option<Self>> {
         let place = self.place(assigned);
-        let numbers = self.numbers(false, room.if_needed(place.is_some()))?;
+        let numbers = self.numbers(of, false, room.if_needed(place.is_some()))?;
         let members = self.group.members();
         let made = place.map(|me| {
             let members = Members {

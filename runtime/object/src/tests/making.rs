@@ -5,6 +5,7 @@ use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::room::Room;
 use cohort_abi::neutral;
+use cohort_engine::coll::Table;
 use cohort_engine::wait::{WaitKind, until};
 use std::vec;
 use std::vec::Vec;
@@ -115,7 +116,7 @@ fn the_ranks_of_a_node_share_one_list() {
             assert_eq!(address, world.group().members().as_ptr());
             let part = world.split(0, 0, Room::There).expect("a part").expect("a color");
             let address = part.group().members().as_ptr().addr() as i64;
-            let told = part.allgather([address as i32, (address >> 32) as i32]).expect("an allgather");
+            let told = part.allgather(Table::Object, [address as i32, (address >> 32) as i32]).expect("an allgather");
             for (member, &[low, high]) in told.iter().enumerate() {
                 let peer = part.group().members()[member];
                 let is_same = address == i64::from(high) << 32 | i64::from(low.cast_unsigned());

@@ -4,6 +4,7 @@ use super::on_nodes;
 use crate::ports;
 use cohort_abi::neutral;
 use cohort_engine::calls::{NAMES_MAX, TEXT_MAX};
+use cohort_engine::coll::Table;
 use std::format;
 
 #[test]
@@ -27,7 +28,7 @@ fn one_name_too_many_is_refused_as_that() {
                 ports::publish(rank, "one more", "a port").expect("room");
                 assert_eq!(ports::lookup(rank, "one more").as_deref().ok(), Some("a port"));
             }
-            world.allgather([0]).expect("an allgather");
+            world.allgather(Table::Object, [0]).expect("an allgather");
         },
     );
 }
@@ -42,7 +43,7 @@ fn a_name_that_is_too_long_is_not_found() {
             let code = |outcome: crate::Outcome<()>| outcome.expect_err("it is too long").code();
             assert_eq!(code(ports::lookup(world.rank(), &long).map(drop)), neutral::ERR_NAME);
             assert_eq!(code(ports::publish(world.rank(), &long, "a port")), neutral::ERR_SERVICE);
-            world.allgather([0]).expect("an allgather");
+            world.allgather(Table::Object, [0]).expect("an allgather");
         },
     );
 }

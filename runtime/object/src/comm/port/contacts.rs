@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::spawn::Errand;
+use cohort_engine::coll::Table;
 
 /// Longest text that says where a node is reached.
 pub(super) const CONTACT_MAX: usize = 256;
@@ -85,7 +86,7 @@ impl Comm {
         }
         let speaks = self.group.members().iter().find(|member| is_here(member)) == Some(&self.rank.peer());
         let text = if speaks { contact() } else { String::new() };
-        let all = self.allgather(words_of_text(&text))?;
+        let all = self.allgather(Table::Port, words_of_text(&text))?;
         let contacts: Vec<_> = all.into_iter().filter(|words| words[0] != 0).collect();
         let mut homes: Vec<u32> = self.group.members().iter().map(|&member| node.home_node(member)).collect();
         homes.sort_unstable();
@@ -119,7 +120,7 @@ impl Comm {
             }
         };
         let reached = others.try_for_each(|text| reach(text).map(drop));
-        let ([failed], _) = self.largest([i32::from(reached.is_err())])?;
+        let ([failed], _) = self.largest(Table::Port, [i32::from(reached.is_err())])?;
         match (reached, failed) {
             (Ok(()), 0) => Ok(()),
             (Err(why), _) => Err(blame(neutral::ERR_PORT, format_args!("{}", reason(&why).as_str()))),
