@@ -1,5 +1,5 @@
-// As mistakes.c, of messages between nodes: mistaken_nodes wrong, or right, with 2 ranks on each of 2 nodes. Each runs
-// all of its cases, one after the other. Tests: check/nodes.
+// As mistakes.c, of messages and windows between nodes: mistaken_nodes wrong, or right, with 2 ranks on each of 2
+// nodes. Each runs all of its cases, one after the other. Tests: check/nodes.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -204,7 +204,55 @@ static void unreceived_matched(void)
         MPI_Mprobe(1, 18, world, &message, MPI_STATUS_IGNORE);
 }
 
+// Accesses to a window of another node.
+static void windows(void)
+{
+    MPI_Win window;
+    int x = 5;
+    MPI_Win_create(in, sizeof in, sizeof *in, MPI_INFO_NULL, world, &window);
+    MPI_Win_fence(0, window);
+    if (rank == 0) {
+        MPI_Put(&x, 1, MPI_INT, 2, 0, 1, MPI_INT, window);
+        x = 6;
+    }
+    MPI_Win_fence(0, window);
+    if (rank == 1)
+        MPI_Get(many, 2, MPI_FLOAT, 3, 0, 2, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    if (rank < 2)
+        MPI_Put(&rank, 1, MPI_INT, 3, 7, 1, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
+}
+
 // Nothing is wrong.
+static void right_windows(void)
+{
+    MPI_Win window;
+    int far = (rank + 2) % 4, got = -1;
+    in[0] = in[1] = rank + 5;
+    MPI_Win_create(in, sizeof in, sizeof *in, MPI_INFO_NULL, world, &window);
+    MPI_Win_fence(0, window);
+    MPI_Get(&got, 1, MPI_INT, far, 0, 1, MPI_INT, window);
+    MPI_Put(&rank, 1, MPI_INT, far, 2, 1, MPI_INT, window);
+    MPI_Accumulate(&rank, 1, MPI_INT, 3, 3, 1, MPI_INT, MPI_SUM, window);
+    MPI_Win_fence(0, window);
+    MPI_Put(&got, 1, MPI_INT, far, 2, 1, MPI_INT, window);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+    MPI_Win_lock_all(0, window);
+    for (int i = 0; i < 3; i++) {
+        MPI_Get(&got, 1, MPI_INT, far, 1, 1, MPI_INT, window);
+        MPI_Win_flush(far, window);
+        got++;
+        MPI_Put(&got, 1, MPI_INT, far, 4, 1, MPI_INT, window);
+        MPI_Win_flush_local(far, window);
+        got = i;
+        MPI_Win_flush_all(window);
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
 static void right_ring(void)
 {
     for (int i = 0; i < 50; i++) {
@@ -344,9 +392,11 @@ static void (*const wrong[])(void) = {
     types_short,      types_long,         types_any,     types_persistent, types_struct, types_matched,
     types_partitions, types_exchanged,    types_second,  bytes_sent,       bytes_received, bytes_long,
     unreceived_short, unreceived_on_copy, unreceived_nonblocking, unreceived_matched,
+    windows,
 };
 
-static void (*const right[])(void) = {right_ring, right_open, right_types, right_matched, right_rest, right_groups};
+static void (*const right[])(void) = {right_ring, right_open, right_types, right_matched, right_rest, right_groups,
+                                     right_windows};
 
 int main(int argc, char **argv)
 {

@@ -1,4 +1,4 @@
-//! Messages between nodes.
+//! Messages and windows between nodes.
 
 use super::several::{Expected, found};
 use super::{FOUND, executable};
@@ -28,6 +28,13 @@ const MESSAGES: &[Expected] = &[
     ("error[unreceived]", &["rank 2: MPI_Mprobe in", "(took it out of the queue)", "from rank 1", "tag 18"]),
 ];
 
+/// What accesses to a window of another node are told as.
+const WINDOWS: &[Expected] = &[
+    ("error[changed]", &["rank 0: MPI_Put in windows", "byte 0 of the 4 of its origin buffer has changed meanwhile"]),
+    ("error[types]", &["rank 1: MPI_Get in windows", "MPI_FLOAT", "MPI_INT"]),
+    ("error[windows]", &["rank 0: MPI_Put in windows", "rank 1: MPI_Put in windows", "bytes 28 to 31", "of rank 3"]),
+];
+
 /// What a node has found, as text: what two nodes write on one stream may mix.
 fn told(file: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -47,12 +54,13 @@ fn told(file: &Path) -> Result<String, String> {
     Ok(out)
 }
 
-/// Messages between two nodes: their launchers compare what both have seen.
+/// Messages and accesses to windows between two nodes: their launchers compare what both have seen.
 pub fn messages() -> Outcome {
     let executable = executable("mistaken_nodes", Abi::Mpich)?;
     let hosts = Hosts::new(2)?;
     let file = place::scratch()?.join("found.json");
-    for (words, status, expected) in [("wrong", FOUND, MESSAGES), ("right", 0, &[])] {
+    let wrong = [MESSAGES, WINDOWS].concat();
+    for (words, status, expected) in [("wrong", FOUND, wrong.as_slice()), ("right", 0, &[])] {
         let job = hosts.pip_exec("2")?.arg(format!("--check=json:{}", file.display()));
         let mut ended = job.arg(&executable).arg(words).seconds(60).run()?.expect_code(status)?;
         let both = [0, 1].map(|node| told(&file.with_extension(format!("json.{node}"))));

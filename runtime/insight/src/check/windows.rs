@@ -1,8 +1,9 @@
 //! Accesses to windows that meet, and origin buffers that change before their accesses are over.
 //!
-//! Two accesses meet if they are of one epoch. Between fences those of all ranks of the node are compared. Under shared
-//! locks those of several ranks are that are under way at once: one that is over when another begins may be ordered
-//! before it in ways that are not seen here. In other epochs those of each origin are compared.
+//! Two accesses meet if they are of one epoch. Between fences those of all ranks of the node are compared, wherever
+//! their target is. Under shared locks those of several ranks are that are under way at once: one that is over when
+//! another begins may be ordered before it in ways that are not seen here. In other epochs those of each origin are
+//! compared.
 
 use super::buffers::{self, Content, Span};
 use super::findings::{Findings, Site};
@@ -86,12 +87,16 @@ fn window<'a>(call: &Call<'a>) -> Option<&'a Win> {
     call.observed.subject.objects.win(handle).ok().map(|win| &**win)
 }
 
-/// What an access does, and where at the target; `None` for one to another node or to nobody.
+/// The member of a window that an access is to; `None` if it is of another node.
+fn near(win: &Win, target: u32) -> Option<LocalRank> {
+    win.window.rank().node().local(*win.group().members().get(target as usize)?)
+}
+
+/// What an access does, and where at the target, by addresses of its node; `None` for one to nobody.
 fn access(call: &Call<'_>, win: &Win) -> Option<(u32, Kind, OwnedBuffer)> {
     let place = call.observed.call.named("target_rank")?;
     let target = u32::try_from(call.observed.words.rank(call.observed.word(place))).ok()?;
-    let member = *win.group().members().get(target as usize)?;
-    win.window.rank().node().local(member)?;
+    win.group().members().get(target as usize)?;
     let name = call.site.name;
     let op = || call.observed.words.op(call.word("op"));
     let kind = match name {
@@ -109,8 +114,8 @@ fn access(call: &Call<'_>, win: &Win) -> Option<(u32, Kind, OwnedBuffer)> {
     let displacement = call.number("target_disp")?;
     let at = (part.base as i64).wrapping_add(displacement.wrapping_mul(part.unit.max(1)));
     let base = core::ptr::with_exposed_provenance_mut(at as usize);
-    // SAFETY: the program gives MPI access to this part of the window; only addresses are looked at, and data of
-    // accesses that are not over.
+    // SAFETY: the program gives MPI access to this part of the window; only addresses are looked at, and at targets of
+    // this node data of accesses that are not over.
     let buffer = unsafe { OwnedBuffer::new(base, count, datatype) };
     (buffer.bytes() > 0).then_some((target, kind, buffer))
 }
@@ -164,8 +169,9 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
     let may_wait = known.is_some_and(|known| known.started.contains(&call.rank));
     let held = span.as_ref().filter(|_| shared.kinds.has(Mistake::Changed)).and_then(|span| {
         let content = Content::of(&span.buffer);
-        // What was got may come later: then nothing is known.
-        let is_known = !span.is_written || !may_wait && Content::of(&place).differs(&content).is_none();
+        // What was got may come later, as it does from other nodes: then nothing is known.
+        let has_come = || !may_wait && near(win, target).is_some() && Content::of(&place).differs(&content).is_none();
+        let is_known = !span.is_written || has_come();
         is_known.then(|| (span.buffer.clone(), content))
     });
     // Bytes of a long double that are none of its value may be anything.
@@ -205,8 +211,7 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>) {
         return;
     };
     if let Some((target, kind, place)) = access(call, win) {
-        let member = win.group().members().get(target as usize).and_then(|&it| win.window.rank().node().local(it));
-        if let Some(member) = member {
+        if let Some(member) = near(win, target) {
             memory::window_used(shared, call, win.window.shared().number(), member);
         }
         let spans: Vec<Span> = origin(call, kind).into_iter().collect();
