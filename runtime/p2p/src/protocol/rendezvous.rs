@@ -28,6 +28,11 @@ use core::ptr::{NonNull, null};
 /// Longest message that is copied at once under the receiver's claim; longer ones become a [`CopyJob`].
 pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
 
+/// The request of a send that is to be offered.
+fn fresh(claim: &mut Claim<'_>, buffer: Buffer<'_>) -> Result<RecordRef<Operation>, EngineError> {
+    Operation::make(claim, &OperationKind::Rts, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)
+}
+
 /// Offers a message.
 pub(crate) fn send(
     claim: &mut Claim<'_>,
@@ -35,7 +40,7 @@ pub(crate) fn send(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &OperationKind::Rts, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request = fresh(claim, buffer)?;
     // SAFETY: the request is ours, pending and in no list.
     unsafe { rts_fresh(claim, request, to, (envelope, PayloadKind::Rts), None) }
 }
@@ -47,7 +52,7 @@ pub(crate) fn send_pipelined(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &OperationKind::Rts, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request = fresh(claim, buffer)?;
     // SAFETY: as in `send`.
     unsafe {
         let pipeline = pipelined::begin(claim, request, buffer);
@@ -65,7 +70,7 @@ pub(crate) fn send_lent(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &OperationKind::Rts, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request = fresh(claim, buffer)?;
     request.is_lent.set(true);
     claim.of::<P2p>().lending.began();
     // SAFETY: as in `send`.
