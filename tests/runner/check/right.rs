@@ -27,7 +27,6 @@ const SILENT: &[(&str, &[&str])] = &[
             "self",
             "sendrecv",
             "statuses",
-            "truncation",
             "wildcards",
         ],
     ),
