@@ -113,6 +113,8 @@ pub struct Net {
     watcher: AtomicU32,
     /// Watches in a row that ended because of events of which nobody found any.
     fruitless: AtomicU32,
+    /// Ranks for which somebody else than their callers acts, and of which the transport refuses something.
+    refused: AtomicU32,
 }
 
 impl Net {
@@ -134,6 +136,7 @@ impl Net {
             piece: PIECE_MAX.min(limits.packet - Header::BYTES) as u64,
             watcher: AtomicU32::new(0),
             fruitless: AtomicU32::new(0),
+            refused: AtomicU32::new(0),
         }
     }
 }
@@ -155,6 +158,8 @@ pub struct NetState {
     is_holding: bool,
     /// Whether something came of that.
     has_held: bool,
+    /// Whether it counts among [`Net::refused`].
+    is_refused: bool,
     /// Whether the rank has said goodbye.
     is_closing: bool,
     turns: u32,
@@ -175,6 +180,7 @@ impl NetState {
             is_polling: false,
             is_holding: false,
             has_held: false,
+            is_refused: false,
             is_closing: false,
             turns: 0,
             sent: 0,
@@ -329,6 +335,7 @@ fn settle(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> bool {
             break;
         }
     }
+    watch::count_refused(claim, net, caller);
     moved > 0
 }
 

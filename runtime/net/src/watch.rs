@@ -10,6 +10,9 @@
 //! ends its watch, and the worker hands over to the rank, which else would be woken by way of the worker. Whoever
 //! watches wakes the dedicated workers of those that it finds something for, or interrupts these, as the policy says.
 //!
+//! No event tells when the transport has room for what it has refused. As long as it refuses something of a rank for
+//! which others act, the watcher wakes after [a while](UNSURE_SLEEP) and has it try again.
+//!
 //! What other subsystems of the watcher's rank wait for, a descriptor or a time, ends its watch too.
 //!
 //! Under policies that do not steal, who the events belong to is told by what ranks expect of the
@@ -19,17 +22,19 @@
 //! # Why no wake-up is lost
 //! The watcher enters its number (SeqCst), then looks whether its slot was woken. A waker marks the
 //! slot, fences, then looks who watches, and interrupts the watch if it is the woken rank. One of
-//! them sees the other; an interruption that comes before the watch ends that watch at once. A rank
+//! them sees the other (so it is with who counts a rank of which something is refused, and interrupts any watcher);
+//! an interruption that comes before the watch ends that watch at once. A rank
 //! that finds a watcher announced its sleep before; so the watcher, which looks for sleepers after
 //! it has taken its number back, finds it, or another one. That one may be about to leave, and
 //! never sleep: its last look behind the announcement has found what it waited for. So not only who
 //! watched, but whoever leaves a wait after an announcement looks whether somebody watches, and
 //! else wakes a sleeper.
 
-use crate::{Net, turn};
+use crate::{Net, Network, turn};
 use cohort_base::LocalRank;
 use cohort_base::boot::Lifecycle;
 use cohort_base::sync::atomic::{Ordering, fence};
+use cohort_core::claim::Claim;
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
 use cohort_core::steal;
@@ -176,6 +181,24 @@ fn tell(by: &Rank, ranks: impl Iterator<Item = LocalRank>) -> bool {
     ranks.filter(|&id| tell(id)).count() > 0
 }
 
+/// After `caller` has had the transport take what it takes of the claimed rank: if it refuses something now, the watcher
+/// is to come back to it, and need not any more if it does not.
+pub(crate) fn count_refused(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) {
+    let is_refused = hooks::is_stalled(claim) && claim.rank().capabilities().finds_help();
+    if core::mem::replace(&mut claim.of::<Network>().is_refused, is_refused) == is_refused {
+        return;
+    }
+    if is_refused {
+        // SeqCst, as the look at the watcher: the module page says why.
+        net.refused.fetch_add(1, Ordering::SeqCst);
+        if net.watcher.load(Ordering::SeqCst) != 0 {
+            net.transport.interrupt(caller);
+        }
+    } else {
+        net.refused.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Net {
     /// The rank that watches it.
     #[cfg(feature = "testing")]
@@ -200,10 +223,19 @@ impl Net {
             return Err(ticket);
         }
         let awake = slot.sleep_elsewhere(ticket, || {
-            self.transport.watch(rank.id(), sleep.limit(), sleep.descriptors());
+            self.transport.watch(rank.id(), self.limit(sleep), sleep.descriptors());
         });
         self.watcher.store(0, Ordering::SeqCst);
         Ok(awake)
+    }
+
+    /// How long a watch lasts at most.
+    fn limit(&self, sleep: &Sleep) -> Option<Duration> {
+        // SeqCst: the module page says why.
+        match self.refused.load(Ordering::SeqCst) {
+            0 => sleep.limit(),
+            _ => Some(sleep.limit().map_or(UNSURE_SLEEP, |limit| limit.min(UNSURE_SLEEP))),
+        }
     }
 
     /// A rank sleeps from now on: if a dedicated worker watches, it is to hand over.

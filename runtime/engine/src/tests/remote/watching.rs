@@ -90,3 +90,40 @@ fn a_worker_watches_until_a_rank_sleeps() {
     });
     assert!(worker_watched.into_inner() && rank_watched.into_inner());
 }
+
+/// No event tells when the network has room for what it has refused. A rank that computes then does not depend on its
+/// next call: whoever watches comes back to it.
+#[test]
+fn what_was_refused_leaves_while_its_rank_computes() {
+    const MESSAGES: i32 = 6;
+    let crowded = Options { queue: 2, operations: 1, ..Options::default() };
+    let ranks = Ranks::new(&[&[0, 1], &[2]], crowded, settings(Progress::Steal, WaitMode::Park));
+    let [has_sent, is_over, was_moved] = [false; 3].map(AtomicBool::new);
+    let watcher = ranks.rank(1);
+    ranks.run(|rank| match rank.world_rank() {
+        0 => {
+            let sleeps = eventually(|| watches(watcher) && watcher.park().is_parked());
+            let data: Vec<_> = (0..MESSAGES).map(|tag| pattern(8, tag as usize)).collect();
+            let send = |tag| start_send(rank, 2, tag, &data[tag as usize], SendMode::Standard);
+            let sends: Vec<_> = (0..MESSAGES).map(send).collect();
+            has_sent.store(true, Ordering::SeqCst);
+            let have_left = eventually(|| is_over.load(Ordering::SeqCst));
+            was_moved.store(sleeps && have_left, Ordering::SeqCst);
+            for send in sends {
+                finish(rank, send);
+            }
+        }
+        1 => wait::until(owner(rank), WaitKind::Collective, || is_over.load(Ordering::SeqCst)),
+        _ => {
+            eventually(|| has_sent.load(Ordering::SeqCst));
+            for tag in 0..MESSAGES {
+                let mut data = [0; 8];
+                recv_bytes(rank, from(rank, 0), Tag::Is(tag), &mut data);
+                assert_eq!(data[..], pattern(8, tag as usize));
+            }
+            is_over.store(true, Ordering::SeqCst);
+            wait::wake(watcher);
+        }
+    });
+    assert!(was_moved.into_inner());
+}
