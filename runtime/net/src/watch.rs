@@ -181,10 +181,13 @@ fn tell(by: &Rank, ranks: impl Iterator<Item = LocalRank>) -> bool {
     ranks.filter(|&id| tell(id)).count() > 0
 }
 
-/// After `caller` has had the transport take what it takes of the claimed rank: if it refuses something now, the watcher
-/// is to come back to it, and need not any more if it does not.
+/// After `caller` has had the transport take what it takes of the claimed rank: if it refuses something now that is not
+/// the owner's to do, the watcher is to come back to it, and need not any more if it does not.
 pub(crate) fn count_refused(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) {
-    let is_refused = hooks::is_stalled(claim) && claim.rank().capabilities().finds_help();
+    let is_refused = hooks::is_stalled(claim) && {
+        let rank = claim.rank();
+        rank.capabilities().finds_help() && !net.transport.owes(rank.id())
+    };
     if core::mem::replace(&mut claim.of::<Network>().is_refused, is_refused) == is_refused {
         return;
     }
