@@ -8,18 +8,6 @@ use cohort_engine::reserve;
 use cohort_object::Outcome;
 use smallvec::SmallVec;
 
-/// A count of elements.
-///
-/// # Errors
-/// `MPI_ERR_COUNT` for a negative one.
-#[inline]
-pub(super) fn count<C: Count>(elements: C) -> Outcome<i64> {
-    match elements.to_i64() {
-        elements if elements < 0 => Err(neutral::ERR_COUNT.into()),
-        elements => Ok(elements),
-    }
-}
-
 /// The length of an array.
 ///
 /// # Errors
@@ -34,29 +22,43 @@ pub fn length<I: Integer>(entries: I) -> Outcome<usize> {
 /// # Errors
 /// `MPI_ERR_ARG` for NULL.
 pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Numbers> {
-    let entries = array.entries(length)?;
-    has_room_for(length)?;
-    Ok(entries.iter().map(|entry| entry.to_i64()).collect())
+    numbers(array.entries(length)?)
 }
 
-/// The numbers of an array. Those for a few members need no memory of the node, whose lock all its ranks share.
-pub type Numbers = SmallVec<[i64; 8]>;
+/// Numbers that need no memory of the node, whose lock all its ranks share: those for a few members.
+const FEW: usize = 8;
+
+/// The numbers of an array.
+pub type Numbers = SmallVec<[i64; FEW]>;
 
 /// As many datatypes, for the same reason.
-pub type Types = SmallVec<[TypeRef; 8]>;
+pub type Types = SmallVec<[TypeRef; FEW]>;
 
 /// The counts of an array.
 ///
 /// # Errors
 /// `MPI_ERR_ARG` for NULL, `MPI_ERR_COUNT` for a negative count.
 pub fn counts<C: Count>(array: Array<'_, C>, length: usize) -> Outcome<Numbers> {
-    let entries = array.entries(length)?;
-    has_room_for(length)?;
-    let mut numbers = Numbers::with_capacity(length);
-    for &entry in entries {
-        numbers.push(count(entry)?);
+    let numbers = numbers(array.entries(length)?)?;
+    // Only then the sign is set in all of their bits together.
+    match numbers.iter().fold(0, |all, &number| all | number) < 0 {
+        true => Err(neutral::ERR_COUNT.into()),
+        false => Ok(numbers),
     }
-    Ok(numbers)
+}
+
+/// These integers. A few are copied at once: each call with lists does so several times.
+#[inline]
+fn numbers<I: Integer>(entries: &[I]) -> Outcome<Numbers> {
+    if entries.len() <= FEW {
+        let mut few = [0; FEW];
+        for (place, entry) in few.iter_mut().zip(entries) {
+            *place = entry.to_i64();
+        }
+        return Ok(Numbers::from_buf_and_len(few, entries.len()));
+    }
+    has_room_for(entries.len())?;
+    Ok(entries.iter().map(|entry| entry.to_i64()).collect())
 }
 
 /// Refuses lists for which there is no memory: a list itself, and what is made of its entries.

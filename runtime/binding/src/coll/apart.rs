@@ -78,8 +78,19 @@ pub fn blocks(group: &Group<'_>, sent: &Blocks<'_>, received: &Blocks<'_>) -> Ou
     let members = group.world.len();
     match sent.several(0..members) {
         Some(all) => from_blocks(group, all, received),
-        _ if checks(group) => lists(&Side(sent, members, |_| true), &Side(received, members, |_| true)),
+        _ if checks(group) && !are_hulls_apart(sent, received, members) => {
+            lists(&Side(sent, members, |_| true), &Side(received, members, |_| true))
+        }
         _ => Ok(()),
+    }
+}
+
+/// Whether it is known without a look at each block that none of `sent` overlaps one of `received`.
+#[inline]
+fn are_hulls_apart(sent: &Blocks<'_>, received: &Blocks<'_>, members: usize) -> bool {
+    match (sent.hull(members), received.hull(members)) {
+        (Some(from), Some(to)) => from.end <= to.start || to.end <= from.start,
+        _ => false,
     }
 }
 

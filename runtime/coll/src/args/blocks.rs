@@ -113,6 +113,32 @@ impl<'a> Blocks<'a> {
         }
     }
 
+    /// From the first byte of any of the blocks of `members` members to the last of any, as addresses, where each is
+    /// one run of bytes. Blocks without elements count too.
+    #[inline]
+    #[must_use]
+    pub fn hull(&self, members: usize) -> Option<Range<i64>> {
+        match self.0 {
+            Layout::Equal(_) => None,
+            Layout::Varying { base, counts, displacements, datatype } => {
+                let extent = datatype.is_dense().then(|| datatype.extent())?;
+                let runs = displacements.iter().zip(counts).take(members);
+                let bytes = |elements: i64| elements.checked_mul(extent);
+                hull(base, runs.map(|(&start, &count)| Some((bytes(start)?, bytes(count)?))))
+            }
+            Layout::Typed { base, counts, displacements, datatypes } => {
+                let runs = displacements.iter().zip(counts).zip(datatypes).take(members);
+                hull(
+                    base,
+                    runs.map(|((&start, &count), datatype)| match datatype.is_dense() {
+                        true => Some((start, count.checked_mul(datatype.extent())?)),
+                        false => None,
+                    }),
+                )
+            }
+        }
+    }
+
     /// The bytes that the blocks of `members` members pack to, when all are equally long.
     pub(crate) fn equal_bytes(&self, members: usize) -> Option<u64> {
         match self.0 {
@@ -120,4 +146,17 @@ impl<'a> Blocks<'a> {
             _ => None,
         }
     }
+}
+
+/// The same of runs of bytes, each by its displacement and its length; `None` too where one of them is not known.
+#[inline]
+fn hull(base: *mut u8, runs: impl Iterator<Item = Option<(i64, i64)>>) -> Option<Range<i64>> {
+    let (mut first, mut last) = (i64::MAX, i64::MIN);
+    for run in runs {
+        let (start, bytes) = run?;
+        first = first.min(start);
+        last = last.max(start.checked_add(bytes)?);
+    }
+    let base = base.addr() as i64;
+    (first <= last).then_some(base.checked_add(first)?..base.checked_add(last)?)
 }

@@ -196,11 +196,21 @@ pub(crate) unsafe fn give(call: &Call<'_>, (me, size): (u32, u32), out: *mut u8)
         return;
     };
     // SAFETY: the caller's promise.
+    unsafe { give_block(&given, out) };
+}
+
+/// Writes a block.
+///
+/// # Safety
+/// `out` has room for its bytes.
+#[inline]
+pub(crate) unsafe fn give_block(block: &Buffer<'_>, out: *mut u8) {
+    // SAFETY: the caller's promise; elements of a dense type begin at their address, and have no gaps.
     unsafe {
-        match given.datatype().is_dense() {
-            true => copy_small(given.base(), out, given.bytes() as usize),
-            false => {
-                pack(given, 0, out, given.bytes());
+        match block.bytes() {
+            bytes @ 0..=ALL_MAX if block.datatype().is_dense() => copy_small(block.base(), out, bytes as usize),
+            bytes => {
+                pack(*block, 0, out, bytes);
             }
         }
     }

@@ -1,12 +1,12 @@
 //! What members of a node post of their buffers, and how others receive it.
 
-use super::round::{Posted, Round};
-use crate::args::small::copy_small;
+use super::round::{LENGTH, Posted, Round};
+use crate::args::small::{copy_small, give_block};
 use crate::args::{Blocks, Layout};
 use crate::data::{copy_whole, unpack_inline};
 use crate::members::{COPY_MAX, Entry, INLINE, SIDE_BYTES};
 use cohort_core::EngineError;
-use cohort_datatype::{Buffer, pack, types};
+use cohort_datatype::{Buffer, pack};
 
 impl Round<'_> {
     /// Posts the data of `buffer` if it is small, else the buffer's address. Returns whether
@@ -117,44 +117,34 @@ impl Round<'_> {
         copies.is_none()
     }
 
-    /// The caller's entry with the address of copies of the blocks for all others, if a side buffer has room for them
-    /// and their copy is worth it. Readers find them described as any blocks, in that buffer too.
+    /// The caller's entry with copies of the blocks for all others behind their lengths, there or in a side buffer, if
+    /// that has room for them and their copy is worth it.
     fn copied_blocks(&self, blocks: &Blocks<'_>) -> Option<&Entry> {
         let (me, size) = (self.me(), self.members());
         let bytes_for = |member: usize| match member == me {
             true => 0,
             false => blocks.block(member).bytes(),
         };
-        let lists = size_of::<Blocks<'_>>() + 2 * size * size_of::<i64>();
-        let most = self.copy_max();
-        let mut total = lists as u64;
+        let most = self.copy_max() as u64;
+        let mut total = (size * LENGTH) as u64;
         for member in 0..size {
             total = total.saturating_add(bytes_for(member));
-            if total > most as u64 {
+            if total > most {
                 return None;
             }
         }
-        const { assert!(align_of::<Blocks<'_>>() == align_of::<i64>()) };
-        self.record_beside::<Blocks<'_>>(|room| {
-            let record = room.cast::<Blocks<'_>>();
-            // SAFETY: the side buffer has room for the record, two lists and all copies, as was added up, and is so
-            // aligned. It stays as it is until all have completed the round.
+        self.parts(total as usize, |out| {
+            // SAFETY: there is room for the lengths and all copies, as was added up, and it is so aligned.
             unsafe {
-                let counts = record.add(1).cast::<i64>();
-                let displacements = counts.add(size);
-                let data = displacements.add(size).cast::<u8>();
-                let mut at = 0;
+                let mut data = out.add(size * LENGTH);
                 for member in 0..size {
                     let bytes = bytes_for(member);
-                    counts.add(member).write(bytes as i64);
-                    displacements.add(member).write(at as i64);
+                    out.cast::<u32>().add(member).write(bytes as u32);
                     if bytes > 0 {
-                        pack(blocks.block(member), 0, data.add(at as usize), bytes);
+                        give_block(&blocks.block(member), data);
+                        data = data.add(bytes as usize);
                     }
-                    at += bytes;
                 }
-                let list = |first: *mut i64| core::slice::from_raw_parts(first, size);
-                record.write(Blocks::varying(data, (list(counts), list(displacements)), &types::MPI_BYTE));
             }
         })
     }
@@ -174,12 +164,13 @@ impl Round<'_> {
     #[inline(always)]
     pub(crate) fn receive_block(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
         let me = self.me();
-        match self.posted(member) {
-            Posted::Inline(data) => {
+        match self.posted_or_else::<Blocks<'_>>(member) {
+            Ok(Posted::Inline(data)) => {
                 let block = data.len() / self.members();
                 unpack_inline(destination, &data[me * block..(me + 1) * block])
             }
-            Posted::Address(blocks) => copy_whole(destination, Blocks::block(blocks, me)),
+            Ok(Posted::Address(blocks)) => copy_whole(destination, Blocks::block(blocks, me)),
+            Err(_) => unpack_inline(destination, self.part_of_me(member)),
         }
     }
 }

@@ -31,10 +31,17 @@ use core::slice;
 const ADDRESS: u64 = Label::FREE - 15;
 const _: () = assert!((SIDE_BYTES as u64) < ADDRESS);
 
+/// Instead of the number of a record: the entry holds parts for all members, or the address of a side buffer with some.
+const PARTS: u64 = ADDRESS | 14;
+const PARTS_BESIDE: u64 = ADDRESS | 15;
+
+/// Bytes of the length of a part, of which one for each member is in front of all parts.
+pub(crate) const LENGTH: usize = size_of::<u32>();
+
 /// What members post the addresses of.
 ///
 /// # Safety
-/// No other type has this number, less than 16.
+/// No other type has this number, less than 14.
 pub(crate) unsafe trait Record {
     const NUMBER: u64;
 }
@@ -167,11 +174,29 @@ impl<'a> Round<'a> {
     #[inline]
     pub(crate) fn inline(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> &'a Entry {
         debug_assert!(bytes as usize <= INLINE);
+        self.filled(bytes, fill)
+    }
+
+    /// The caller's entry with what `fill` writes in it, and what describes that.
+    #[inline]
+    fn filled(&self, description: u64, fill: impl FnOnce(*mut u8)) -> &'a Entry {
         let entry = self.free_entry();
         fill(entry.data.get().cast());
         // SAFETY: `free_entry` made sure that nobody reads the entry.
-        unsafe { entry.form.get().write(self.group.label.with(bytes)) };
+        unsafe { entry.form.get().write(self.group.label.with(description)) };
         entry
+    }
+
+    /// The caller's entry with parts for all members, in all so many bytes, which `fill` writes there or in a side
+    /// buffer: the lengths of all, as `u32`, for which the memory is aligned, and the parts behind them. `None` when
+    /// memory is short.
+    #[inline]
+    pub(crate) fn parts(&self, bytes: usize, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
+        debug_assert!(bytes <= SIDE_BYTES);
+        match bytes {
+            0..=INLINE => Some(self.filled(PARTS, fill)),
+            _ => self.beside(PARTS_BESIDE, fill),
+        }
     }
 
     /// The caller's entry with data beside it, at most [`SIDE_BYTES`] bytes, to be published. `None` when memory is
@@ -179,12 +204,6 @@ impl<'a> Round<'a> {
     pub(crate) fn side_buffer(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
         debug_assert!(bytes as usize > INLINE && bytes as usize <= SIDE_BYTES);
         self.beside(bytes, fill)
-    }
-
-    /// The caller's entry with the address of a record, which `fill` makes in a side buffer with all that it refers to.
-    /// `None` when memory is short.
-    pub(crate) fn record_beside<T: Record>(&self, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
-        self.beside(ADDRESS | T::NUMBER, fill)
     }
 
     /// The caller's entry with the address of a side buffer of [`SIDE_BYTES`] bytes, and what describes what is there.
@@ -428,6 +447,12 @@ impl<'a> Round<'a> {
     /// different collectives, and the job ends.
     #[inline]
     pub(crate) fn posted<T: Record>(&self, member: usize) -> Posted<'_, T> {
+        self.posted_or_else(member).unwrap_or_else(|form| self.end_crossed(member, Label::borne_by(form)))
+    }
+
+    /// [`Round::posted`], or what is said of what it is in place of that.
+    #[inline]
+    pub(crate) fn posted_or_else<T: Record>(&self, member: usize) -> Result<Posted<'_, T>, u64> {
         debug_assert!(self.has_posted(member));
         let entry = self.slots[member].made_entry(self.round);
         // SAFETY: the owner wrote both before `round`, and does not write them again before
@@ -436,14 +461,32 @@ impl<'a> Round<'a> {
         unsafe {
             let form = *entry.form.get();
             let data: *const u8 = entry.data.get().cast();
-            match self.group.label.beside(form) {
+            Ok(match self.group.label.beside(form) {
                 bytes if bytes as usize <= INLINE => Posted::Inline(slice::from_raw_parts(data, bytes as usize)),
                 bytes if bytes as usize <= SIDE_BYTES => {
                     Posted::Inline(slice::from_raw_parts(*data.cast::<*const u8>(), bytes as usize))
                 }
                 address if address == ADDRESS | T::NUMBER => Posted::Address(&**data.cast::<*const T>()),
+                _ => return Err(form),
+            })
+        }
+    }
+
+    /// The caller's part of what `member`, which has posted, posted for all in [parts](Round::parts).
+    #[inline]
+    pub(crate) fn part_of_me(&self, member: usize) -> &[u8] {
+        let entry = self.slots[member].made_entry(self.round);
+        // SAFETY: as above; what bears this label and this description has the lengths of all parts, and these.
+        unsafe {
+            let (form, data) = (*entry.form.get(), entry.data.get().cast::<u8>().cast_const());
+            let first = match self.group.label.beside(form) {
+                PARTS => data,
+                PARTS_BESIDE => *data.cast::<*const u8>(),
                 _ => self.end_crossed(member, Label::borne_by(form)),
-            }
+            };
+            let length = |member: usize| *first.cast::<u32>().add(member) as usize;
+            let before: usize = (0..self.me()).map(length).sum();
+            slice::from_raw_parts(first.add(self.members() * LENGTH + before), length(self.me()))
         }
     }
 
