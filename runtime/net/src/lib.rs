@@ -50,7 +50,7 @@ use calls::Calls;
 use cohort_base::WorldRank;
 use cohort_base::lock::FutexOnce;
 use cohort_base::picture::{Fact, Told};
-use cohort_base::sync::atomic::AtomicU32;
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32};
 use cohort_bridge::Bridge;
 use cohort_core::list::List;
 use cohort_core::memory::{Cursor, Plan};
@@ -158,8 +158,6 @@ pub struct NetState {
     is_holding: bool,
     /// Whether something came of that.
     has_held: bool,
-    /// Whether it counts among [`Net::refused`].
-    is_refused: bool,
     /// Whether the rank has said goodbye.
     is_closing: bool,
     turns: u32,
@@ -180,7 +178,6 @@ impl NetState {
             is_polling: false,
             is_holding: false,
             has_held: false,
-            is_refused: false,
             is_closing: false,
             turns: 0,
             sent: 0,
@@ -469,7 +466,8 @@ fn begins(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8], rest: usize, pla
 unsafe impl Subsystem for Network {
     const SLOT: usize = 0;
     type Node = FutexOnce<Net>;
-    type Shared = ();
+    /// Whether the rank counts among [`Net::refused`].
+    type Shared = AtomicBool;
     type State = NetState;
     type Tables = ();
 
@@ -483,8 +481,8 @@ unsafe impl Subsystem for Network {
         net
     }
 
-    fn rank(_node: &'static Node, _id: LocalRank, (): &mut ()) -> ((), NetState) {
-        ((), NetState::new())
+    fn rank(_node: &'static Node, _id: LocalRank, (): &mut ()) -> (AtomicBool, NetState) {
+        (AtomicBool::new(false), NetState::new())
     }
 
     fn begin(owner: Owner<'static>) {

@@ -188,17 +188,8 @@ pub(crate) fn count_refused(claim: &mut Claim<'_>, net: &Net, caller: LocalRank)
         let rank = claim.rank();
         rank.capabilities().finds_help() && !net.transport.owes(rank.id())
     };
-    if core::mem::replace(&mut claim.of::<Network>().is_refused, is_refused) == is_refused {
-        return;
-    }
-    if is_refused {
-        // SeqCst, as the look at the watcher: the module page says why.
-        net.refused.fetch_add(1, Ordering::SeqCst);
-        if net.watcher.load(Ordering::SeqCst) != 0 {
-            net.transport.interrupt(caller);
-        }
-    } else {
-        net.refused.fetch_sub(1, Ordering::SeqCst);
+    if net.set_refused(claim.rank(), is_refused) && is_refused && net.watcher.load(Ordering::SeqCst) != 0 {
+        net.transport.interrupt(caller);
     }
 }
 
@@ -211,8 +202,24 @@ impl Net {
         self.watcher.load(Ordering::SeqCst).checked_sub(1)
     }
 
+    /// Counts whether something is refused of a rank. Says whether that is new.
+    fn set_refused(&self, rank: &Rank, is_refused: bool) -> bool {
+        let flag = rank.shared::<Network>();
+        // Relaxed: mostly nothing changes. Whoever changes it knows by the swap.
+        if flag.load(Ordering::Relaxed) == is_refused || flag.swap(is_refused, Ordering::Relaxed) == is_refused {
+            return false;
+        }
+        // SeqCst, as the look at the watcher: the module page says why.
+        match is_refused {
+            true => self.refused.fetch_add(1, Ordering::SeqCst),
+            false => self.refused.fetch_sub(1, Ordering::SeqCst),
+        };
+        true
+    }
+
     /// A rank of the node has died: if it watched, others may. `false` if the network cannot go on without it.
     fn died(&self, rank: &Rank) -> bool {
+        self.set_refused(rank, false);
         let number = rank.id() + 1;
         let watched = self.watcher.compare_exchange(number, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         self.transport.died(rank.id(), watched)
