@@ -20,15 +20,14 @@
 //! its wait, or what it has sent, may need a turn of its own.
 //!
 //! # Why no wake-up is lost
-//! The watcher enters its number (SeqCst), then looks whether its slot was woken. A waker marks the
-//! slot, fences, then looks who watches, and interrupts the watch if it is the woken rank. One of
-//! them sees the other (so it is with who counts a rank of which something is refused, and interrupts any watcher);
-//! an interruption that comes before the watch ends that watch at once. A rank
-//! that finds a watcher announced its sleep before; so the watcher, which looks for sleepers after
-//! it has taken its number back, finds it, or another one. That one may be about to leave, and
-//! never sleep: its last look behind the announcement has found what it waited for. So not only who
-//! watched, but whoever leaves a wait after an announcement looks whether somebody watches, and
-//! else wakes a sleeper.
+//! The watcher enters its number (SeqCst), then looks whether its slot was woken. A waker marks the slot, fences,
+//! then looks who watches, and interrupts the watch if it is the woken rank. One of them sees the other; an
+//! interruption that comes before the watch ends that watch at once. Who is refused something counts that (SeqCst),
+//! then looks who watches, and interrupts whoever does; the watcher looks at the count behind its entry. A rank that
+//! finds a watcher announced its sleep before; so the watcher, which looks for sleepers after it has taken its number
+//! back, finds it, or another one. That one may be about to leave, and never sleep: its last look behind the
+//! announcement has found what it waited for. So not only who watched, but whoever leaves a wait after an
+//! announcement looks whether somebody watches, and else wakes a sleeper.
 
 use crate::{Net, Network, turn};
 use cohort_base::LocalRank;

@@ -25,13 +25,13 @@ pub fn list<I: Integer>(array: Array<'_, I>, length: usize) -> Outcome<Numbers> 
     numbers(array.entries(length)?)
 }
 
-/// Numbers that need no memory of the node, whose lock all its ranks share: those for a few members.
+/// Entries of an array that need no memory of the node, whose lock all its ranks share: those for a few members.
 const FEW: usize = 8;
 
 /// The numbers of an array.
 pub type Numbers = SmallVec<[i64; FEW]>;
 
-/// As many datatypes, for the same reason.
+/// The datatypes of an array.
 pub type Types = SmallVec<[TypeRef; FEW]>;
 
 /// The counts of an array.

@@ -453,6 +453,7 @@ impl<'a> Round<'a> {
     /// [`Round::posted`], or what is said of what it is in place of that.
     #[inline]
     pub(crate) fn posted_or_else<T: Record>(&self, member: usize) -> Result<Posted<'_, T>, u64> {
+        const { assert!(ADDRESS | T::NUMBER < PARTS) };
         debug_assert!(self.has_posted(member));
         let entry = self.slots[member].made_entry(self.round);
         // SAFETY: the owner wrote both before `round`, and does not write them again before
