@@ -22,6 +22,9 @@ pub(crate) const DIRTY_MAX: u32 = 64;
 /// Segments without a used slab that stay mapped.
 pub(crate) const EMPTY_MAX: u32 = 2;
 
+/// Segments in which a dirty slab is looked for, if there is a clean one.
+const LOOKS_MAX: u32 = DIRTY_MAX;
+
 /// `Segment::free` of an empty segment: all slabs but number 0.
 const ALL: u32 = !1;
 
@@ -35,7 +38,8 @@ pub(crate) struct Segment {
     dirty: u32,
 }
 
-/// The segments of a heap. Those with a free slab come first in the list.
+/// The segments of a heap. Those with a free slab come first in the list, and those to which one came back last of all
+/// at its head.
 pub(crate) struct Pool {
     head: *mut Segment,
     tail: *mut Segment,
@@ -82,16 +86,23 @@ impl Pool {
     pub(crate) unsafe fn take(&mut self, count: u32) -> Option<NonNull<u8>> {
         // SAFETY: listed segments are valid and the claim holder's.
         unsafe {
-            let mut segment = self.head;
+            let (mut segment, mut any, mut looks) = (self.head, None, 0);
             while !segment.is_null() && (*segment).free != 0 {
-                let clean = find_run((*segment).free, count);
-                if let Some(first) = find_run((*segment).dirty, count).or(clean) {
+                if let Some(first) = find_run((*segment).dirty, count) {
                     return Some(self.take_at(segment, first, count));
+                }
+                any = any.or_else(|| find_run((*segment).free, count).map(|first| (segment, first)));
+                looks += 1;
+                if any.is_some() && (self.dirty < count || looks >= LOOKS_MAX) {
+                    break;
                 }
                 segment = (*segment).next;
             }
-            let segment = self.add_segment()?;
-            Some(self.take_at(segment, 1, count))
+            let (segment, first) = match any {
+                Some(found) => found,
+                None => (self.add_segment()?, 1),
+            };
+            Some(self.take_at(segment, first, count))
         }
     }
 
@@ -121,12 +132,15 @@ impl Pool {
         let bits = run_bits(first, count);
         // SAFETY: the slabs came from `take`, so their segment is listed, and theirs is the range.
         unsafe {
-            if (*segment).free == 0 {
+            let is_kept = self.dirty + count <= DIRTY_MAX;
+            // Segments with dirty slabs are to be found soon: who took clean ones while many are dirty would have to
+            // discard each that comes back.
+            if (*segment).free == 0 || is_kept && self.head != segment {
                 self.unlink(segment);
                 self.link_first(segment);
             }
             (*segment).free |= bits;
-            if self.dirty + count <= DIRTY_MAX {
+            if is_kept {
                 self.dirty += count;
                 (*segment).dirty |= bits;
             } else {

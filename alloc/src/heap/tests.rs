@@ -156,6 +156,33 @@ fn a_million_pairs_in_many_patterns_stay_within_bounds() {
     assert_empty(&heap);
 }
 
+/// Whoever took slabs without memory while as many as are kept have some would have to discard each that it frees.
+#[test]
+fn memory_that_is_kept_is_used_first() {
+    let heap = Heap::new();
+    let of_each = RUN_MAX as usize;
+    let last_byte = |held: &Held| held.block.as_ptr().wrapping_add(held.size - 1);
+    let new = |mark| Held::new(&heap, 40 << 10, 16, mark);
+    // Full segments, in which all blocks but the first of each are freed: the memory of the last ones is not kept.
+    let segments: Vec<Vec<Held>> = (0..5).map(|_| (0..of_each).map(|_| new(7)).collect()).collect();
+    for segment in &segments {
+        segment[1..].iter().for_each(|held| held.free_local(&heap));
+    }
+    for _ in 0..100 {
+        // SAFETY: in this test one thread allocates from the heap; the byte is the block's.
+        let before = unsafe {
+            let block = heap.alloc(40 << 10, 16).expect("memory");
+            let held = Held { block, size: 40 << 10, mark: 7 };
+            let before = last_byte(&held).read();
+            heap.free_local(block);
+            before
+        };
+        assert_eq!(before, 7, "a block of memory that was kept");
+    }
+    segments.iter().for_each(|segment| segment[0].free_local(&heap));
+    assert_empty(&heap);
+}
+
 #[test]
 fn a_producer_and_its_consumers_stay_within_bounds() {
     const BLOCKS: usize = if cfg!(miri) { 200 } else { 200_000 };
