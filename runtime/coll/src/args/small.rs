@@ -8,12 +8,18 @@ use core::mem::MaybeUninit;
 /// Bytes that a member of a small persistent operation gives at most.
 pub(crate) const SMALL_MAX: u64 = crate::board::ROOM as u64;
 
-/// Bytes of a block, or of an operand, of a nonblocking operation that may be small.
-const BLOCK_MAX: u64 = 1024;
+/// Bytes of a block, or of an operand, of a nonblocking operation that may be small: of the longest, of those of which
+/// one member takes the blocks of all, and of those of which each member folds all operands.
+const BLOCK_MAX: u64 = 8192;
+const GATHERED_MAX: u64 = 4096;
+const FOLDED_MAX: u64 = 2048;
 
-/// The same of all that a member gives to others, and of all operands that each member folds, unless they have at most
-/// [`SMALL_MAX`] bytes: in a pool the members would share that work.
-const ALL_MAX: u64 = 4096;
+/// Bytes of all that a member gives to others.
+const ALL_MAX: u64 = 32 << 10;
+
+/// Bytes of all operands that each member folds, unless they have at most [`SMALL_MAX`] bytes: in a pool the members
+/// would share that work.
+const ALL_FOLDED_MAX: u64 = 16 << 10;
 
 /// Largest group that does without pools: each member looks at the posts of all.
 pub(crate) const MEMBERS_MAX: u32 = 64;
@@ -88,18 +94,25 @@ impl Agreed {
         Self::of_board(call).filter(|it| it.bytes <= SMALL_MAX)
     }
 
-    /// Whether it is small in a row of so many members, at most [`MEMBERS_MAX`].
+    /// Whether it is small in every row.
     #[inline(always)]
-    pub(crate) fn fits_row(&self, size: u32) -> bool {
-        const { assert!(SMALL_MAX * MEMBERS_MAX as u64 <= ALL_MAX) };
-        self.bytes <= SMALL_MAX || self.long_fits_row(size)
+    pub(crate) fn is_short(&self) -> bool {
+        const { assert!(SMALL_MAX * MEMBERS_MAX as u64 <= ALL_FOLDED_MAX) };
+        self.bytes <= SMALL_MAX
     }
 
-    #[cold]
-    fn long_fits_row(&self, size: u32) -> bool {
-        let folds = matches!(self.kind, Kind::Allreduce | Kind::ReduceScatter | Kind::Scan | Kind::Exscan);
-        let gives_all = matches!(self.kind, Kind::Scatter | Kind::Alltoall);
-        self.bytes <= BLOCK_MAX && (!folds && !gives_all || self.bytes * u64::from(size) <= ALL_MAX)
+    /// Whether it is small in a row of so many members, at most [`MEMBERS_MAX`]. Beyond these bounds, which were
+    /// measured, a meeting takes less time.
+    pub(crate) fn fits_row(&self, size: u32) -> bool {
+        let all = self.bytes * u64::from(size);
+        match self.kind {
+            Kind::Allreduce | Kind::ReduceScatter | Kind::Scan | Kind::Exscan => {
+                self.bytes <= FOLDED_MAX && all <= ALL_FOLDED_MAX
+            }
+            Kind::Scatter | Kind::Alltoall => self.bytes <= BLOCK_MAX && all <= ALL_MAX,
+            Kind::Gather | Kind::Allgather | Kind::Reduce => self.bytes <= GATHERED_MAX,
+            _ => self.bytes <= BLOCK_MAX,
+        }
     }
 
     /// Where a member's operand and its result are, how many elements, and how they are folded.
@@ -282,13 +295,13 @@ impl Memory {
 
 /// Room for an operand.
 #[repr(align(16))]
-struct Operand(MaybeUninit<[u8; BLOCK_MAX as usize]>);
+struct Operand(MaybeUninit<[u8; FOLDED_MAX as usize]>);
 
 impl Memory {
     /// [`Memory::fold`] in the order of a scan, in which each prefix is folded with the next operand.
     ///
     /// # Safety
-    /// As for [`Memory::fold`]; `bytes` is at most [`BLOCK_MAX`].
+    /// As for [`Memory::fold`]; `bytes` is at most [`FOLDED_MAX`].
     pub(crate) unsafe fn fold_prefix(&self, size: u32, bytes: usize, data: impl Fn(u32) -> *const u8) {
         let mut next = Operand(MaybeUninit::uninit());
         let next = next.0.as_mut_ptr().cast::<u8>();

@@ -67,7 +67,7 @@ pub(super) unsafe fn begin(
 /// that is not by what this member knows, and so does this member if its root does.
 #[inline(always)]
 fn agreed_in(group: &LocalGroup<'_>, row: &Row, call: &Call<'_>) -> Option<Agreed> {
-    let agreed = Agreed::of(call).filter(|it| it.fits_row(row.size()));
+    let agreed = Agreed::of(call).filter(|it| may_be_small(group, it));
     let (kind, root, bytes) = match (&agreed, call) {
         (None, Call::Bcast { buffer, root }) => (Kind::Bcast, *root, buffer.bytes()),
         (None, Call::Scatter { receive, root, is_even: true, .. }) => {
@@ -78,6 +78,20 @@ fn agreed_in(group: &LocalGroup<'_>, row: &Row, call: &Call<'_>) -> Option<Agree
     let is_large = row.entry(root).choose_large(large_word(call));
     let follows = !is_large && root != group.me;
     follows.then_some(Agreed { kind, root, bytes, op: None })
+}
+
+/// Whether the operation is one of those that are small in the group, and the member no root that has given much to
+/// others that are far behind.
+#[inline(always)]
+fn may_be_small(group: &LocalGroup<'_>, agreed: &Agreed) -> bool {
+    agreed.is_short() || may_be_long(group, agreed)
+}
+
+/// [`may_be_small`] of operations with long data.
+#[cold]
+fn may_be_long(group: &LocalGroup<'_>, agreed: &Agreed) -> bool {
+    let is_root = Role::of(agreed, group.me) == Role::Root;
+    agreed.fits_row(group.size() as u32) && !(is_root && group.cursor().runs_far_ahead())
 }
 
 /// The first row of the member's next batch.
@@ -114,7 +128,7 @@ pub(super) unsafe fn begin_plain(
     call: &Call<'_>,
     agreed: Agreed,
 ) -> Result<Option<Small>, EngineError> {
-    if !agreed.fits_row(group.size() as u32) || !is_dense(call) {
+    if !may_be_small(group, &agreed) || !is_dense(call) {
         return Ok(None);
     }
     let row = match group.cursor().next(group.me) {

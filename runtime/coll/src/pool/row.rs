@@ -54,6 +54,9 @@ struct Side {
     used: usize,
 }
 
+/// Bytes of a block that is made for several rows: with its head the longest that a heap has a class for.
+const SIDE_MAX: usize = cohort_alloc::class::SMALL_MAX - size_of::<Side>();
+
 /// Alignment of [`Row::side`]'s memory.
 pub(crate) const SIDE_ALIGN: usize = align_of::<Side>();
 
@@ -112,6 +115,9 @@ pub(crate) struct Cursor {
 /// Batches that a member makes in turn before it [runs ahead](Cursor::runs_ahead): as many operations as a blocking
 /// broadcast's root may be ahead of its readers.
 const AHEAD: u32 = 8;
+
+/// The same before a root that gives long data waits for the others once, so that what it has given does not pile up.
+const FAR_AHEAD: u32 = 32;
 
 /// A row, as one member sees it.
 #[derive(Clone, Copy, Debug)]
@@ -174,15 +180,21 @@ impl Cursor {
         made != 0 && made.is_multiple_of(AHEAD)
     }
 
+    /// Whether it has made many more than that.
+    pub(crate) fn runs_far_ahead(&self) -> bool {
+        self.made.load(Ordering::Relaxed) >= FAR_AHEAD
+    }
+
     /// The member has come to its next row.
     #[inline]
     pub(crate) fn advance(&self) {
         self.row.store(self.row.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// The same, and its operation in the row before is over: the member does not use that row any more.
+    /// The same to the row's meeting, for which its request waits: the member does not use that row any more.
     #[inline]
     pub(crate) fn leave_behind(&self) {
+        self.made.store(0, Ordering::Relaxed);
         let over = self.over.load(Ordering::Relaxed) + 1;
         self.over.store(over, Ordering::Relaxed);
         self.advance();
@@ -289,7 +301,8 @@ impl Row {
         unsafe {
             let mut side = last;
             if last.is_null() || (*last).room - (*last).used < bytes {
-                let room = bytes * (ROWS - self.number as usize);
+                let rows = (SIDE_MAX / bytes).clamp(1, ROWS - self.number as usize);
+                let room = bytes * rows;
                 side = allocate(size_of::<Side>() + room)?.as_ptr().cast();
                 side.write(Side { before: last, room, used: 0 });
                 rest.side.store(side, Ordering::Relaxed);

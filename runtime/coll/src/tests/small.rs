@@ -65,7 +65,7 @@ fn given(member: usize, number: usize, count: usize) -> Vec<f64> {
 impl One {
     fn new(random: &mut Random, number: usize, me: usize, size: usize) -> Self {
         let kind = random.below(4);
-        let count = [1, 1, 2, 6, 7, 500][random.below(6) as usize];
+        let count = [1, 1, 2, 6, 7, 500, 2000][random.below(7) as usize];
         let root = random.below(size as u64) as usize;
         let given = given(me, number, count);
         let taken = if kind == 1 && me == root { given.clone() } else { vec![0.0; count] };
@@ -281,7 +281,7 @@ fn members_of_a_reduce_may_disagree() {
                 let other_kind = [2, 3][number / 72];
                 let mut call = One::new(&mut Random::new(1), 0, me, 3);
                 (call.kind, call.root, call.count) = match is_odd(me) {
-                    true => (other_kind, root, 500),
+                    true => (other_kind, root, 2000),
                     false => (2, root, 1),
                 };
                 call.given.resize(call.count, 1.0);

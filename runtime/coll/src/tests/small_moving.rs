@@ -30,7 +30,7 @@ const KINDS: [Kind; 7] =
     [Kind::Gather, Kind::Scatter, Kind::Allgather, Kind::Alltoall, Kind::ReduceScatter, Kind::Scan, Kind::Exscan];
 
 /// Elements of a block on both sides of what an entry, a side and a row take.
-const COUNTS: [usize; 9] = [0, 1, 6, 7, 40, 128, 129, 256, 600];
+const COUNTS: [usize; 12] = [0, 1, 6, 7, 40, 256, 257, 512, 513, 1024, 1025, 5000];
 
 /// One member's operation of a sequence.
 struct One {
@@ -54,7 +54,7 @@ fn value(member: usize, number: usize, at: usize) -> f64 {
 impl One {
     fn new(random: &mut Random, number: usize, (me, size): (usize, usize)) -> Self {
         let kind = KINDS[random.below(7) as usize];
-        let count = COUNTS[random.below(9) as usize];
+        let count = COUNTS[random.below(12) as usize];
         let (root, in_place) = (random.below(size as u64) as usize, random.below(3) == 0);
         Self::of((kind, count, root), number, in_place, (me, size))
     }
@@ -207,7 +207,7 @@ fn members_of_any_operation_may_disagree() {
                     continue;
                 }
                 let is_odd = odd >> me & 1 == 1;
-                let (kind, count) = if is_odd { (other, 600) } else { (kind, 1) };
+                let (kind, count) = if is_odd { (other, 5000) } else { (kind, 1) };
                 let mut one = One::of((kind, count, root), 0, false, (me, 3));
                 // Others may send more than the member has room for, which is not written to.
                 let behind = one.taken.len() - 1;
@@ -250,5 +250,28 @@ fn givers_run_ahead() {
             }
             crate::barrier(group).expect("a barrier");
         }
+    });
+}
+
+/// What a root gives does not pile up without bound: once it is far ahead with data that is longer than an entry, it
+/// waits for the others.
+#[test]
+fn a_root_far_ahead_waits_for_the_others() {
+    const MANY: usize = 400;
+    on_node(Node::for_test(3), |group| {
+        let (me, plain) = (group.me as usize, double());
+        if me != 1 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let mut waits = 0;
+        for number in 0..MANY {
+            let mut one = One::of((Kind::Scatter, 20, 1), number, false, (me, 3));
+            let started = begun(group, &one.call(me, &plain)).expect("a start");
+            waits += usize::from(!super::small::is_complete(&started));
+            assert_eq!(end(group, started), Status::SUCCESS);
+            one.check((me, 3));
+        }
+        assert!(me != 1 || (1..=3).contains(&waits), "{waits} waits");
+        crate::barrier(group).expect("a barrier");
     });
 }
