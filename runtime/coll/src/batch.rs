@@ -44,6 +44,15 @@
 //!   and the looks. Where both do, or several members, the one stands in that adds [`STOOD_IN`] to the sender's word.
 //! * There is a meeting for S3, since X1 makes it first. A member that chooses [`LARGE`] for a root's entry has not
 //!   come to the meeting yet: if there is none, the sender goes, and that member does X3 later.
+//!
+//! # Blocks of any length
+//! Here a right program has members that are small beside others that are large, since none knows what all give. Then
+//! every member that is small is stood in for, by S3 or X3, with the data that it has posted and with the arguments
+//! that it keeps beside them (`long`), also one that stays. So the meeting gets all its members by the calls that begin
+//! the operation alone, and who stays finds [`STOOD_IN`] at its own entry, or puts it there, and waits for the end of
+//! the meeting. Nobody comes to it from such a row but by that mark: a member comes once.
+//! * Data and arguments of a member that stays are there until the meeting is over, as its own operation is. A sender's
+//!   are not, so they are copied by whoever comes for it.
 
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
@@ -56,13 +65,17 @@ pub(crate) const ROWS: usize = 8;
 /// Bytes that an entry carries.
 pub(crate) const ROOM: usize = 48;
 
+/// Alignment of memory beside entries.
+pub(crate) const SIDE_ALIGN: usize = 64;
+
 /// Mark of a word of a member whose data is in its entry.
 pub(crate) const SMALL: u64 = 1;
 
 /// Mark of a word of a member that waits at the row's meeting.
 pub(crate) const LARGE: u64 = 2;
 
-/// Mark beside [`SMALL`] of a member that has left: somebody comes to the row's meeting in its place.
+/// Mark beside [`SMALL`]: somebody comes to the row's meeting in the member's place, since it has left, or since it has
+/// posted in an operation of blocks of any length.
 pub(crate) const STOOD_IN: u64 = 4;
 
 /// What one member posts in one row: a cache line, and memory of the batch's for longer data. All-zero memory is one of
@@ -71,7 +84,7 @@ pub(crate) const STOOD_IN: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct Entry {
     word: AtomicU64,
-    /// Where the data is, if it is longer than the entry.
+    /// Where the data is, if it is longer than the entry; and what the member keeps for others, behind it or alone.
     long: UnsafeCell<*mut u8>,
     data: UnsafeCell<[u64; ROOM / 8]>,
 }
@@ -116,6 +129,26 @@ impl Entry {
                 fill(long.as_ptr());
             }
         }
+    }
+
+    /// Before P1: where others find what the member keeps for them, beside data that is in the entry.
+    ///
+    /// # Safety
+    /// As for [`Entry::post`].
+    pub(crate) unsafe fn keep(&self, long: NonNull<u8>) {
+        // SAFETY: nobody reads before P2.
+        unsafe { *self.long.get() = long.as_ptr() };
+    }
+
+    /// Where data of at most [`ROOM`] bytes will be.
+    pub(crate) fn room(&self) -> *mut u8 {
+        self.data.get().cast()
+    }
+
+    /// What [`Entry::keep`] was told, behind the member's word.
+    pub(crate) fn kept(&self) -> *mut u8 {
+        // SAFETY: the member wrote it before its word.
+        unsafe { *self.long.get() }
     }
 
     /// Puts a word there that says that the member has no data here.

@@ -16,6 +16,7 @@ mod small_moving;
 mod spreading;
 mod stolen;
 mod unlike;
+mod varying;
 
 use super::*;
 use cohort_base::Peer;

@@ -56,7 +56,7 @@ fn start_plain<A: Abi>(
 ) -> Outcome<bool> {
     let (group, comm) = (comm.collective(), handle.neutral());
     apart::described(&group, described)?;
-    if let Some(agreed) = Agreed::of(described) {
+    if let Some(agreed) = Agreed::of(described, group.place()) {
         // Before anything has begun, which the other members would wait for.
         if !call.pending().spares.has_slot() {
             has_room(call)?;

@@ -98,6 +98,14 @@ impl<'a> Blocks<'a> {
         }
     }
 
+    /// Whether each block is one run of bytes.
+    pub(crate) fn is_each_dense(&self) -> bool {
+        match self.0 {
+            Layout::Typed { datatypes, .. } => datatypes.iter().all(|it| it.is_dense()),
+            _ => self.are_dense(),
+        }
+    }
+
     /// The blocks of consecutive members as one buffer, if they are.
     #[must_use]
     pub fn several(&self, members: Range<usize>) -> Option<Buffer<'a>> {

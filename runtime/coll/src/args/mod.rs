@@ -5,6 +5,7 @@ mod blocks;
 mod form;
 mod kind;
 mod label;
+pub(crate) mod parts;
 mod reduction;
 pub(crate) mod small;
 
@@ -135,6 +136,16 @@ impl<'a> Call<'a> {
     /// Whether it has a root.
     pub(crate) fn has_root(&self) -> bool {
         matches!(self, Self::Bcast { .. } | Self::Gather { .. } | Self::Scatter { .. } | Self::Reduce { .. })
+    }
+
+    /// Whether it is one whose blocks have any length (`MPI_Gatherv`, `MPI_Alltoallw`).
+    #[inline]
+    pub(crate) fn is_varying(&self) -> bool {
+        match self {
+            Self::Gather { is_even, .. } | Self::Scatter { is_even, .. } => !is_even,
+            Self::Allgather { receive, .. } | Self::Alltoall { receive, .. } => !receive.are_equal(),
+            _ => false,
+        }
     }
 
     /// What a reducing operation folds with.

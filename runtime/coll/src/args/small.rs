@@ -1,8 +1,9 @@
 //! Small operations, and what their members must agree on.
 
-use super::{Call, Kind, Reduction};
+use super::parts::{self, copy_small, give_block};
+use super::{Blocks, Call, Kind, Reduction};
+use cohort_datatype::Buffer;
 use cohort_datatype::op::{self, Kernel, Op, PredefinedOp};
-use cohort_datatype::{Buffer, pack};
 use core::mem::MaybeUninit;
 
 /// Bytes that a member of a small persistent operation gives at most.
@@ -16,6 +17,9 @@ const FOLDED_MAX: u64 = 2048;
 
 /// Bytes of all that a member gives to others.
 const ALL_MAX: u64 = 32 << 10;
+
+/// The same with what says where each block begins.
+const POSTED_MAX: u64 = ALL_MAX + parts::head(MEMBERS_MAX as usize) as u64;
 
 /// Bytes of all operands that each member folds, unless they have at most [`SMALL_MAX`] bytes: in a pool the members
 /// would share that work.
@@ -32,15 +36,19 @@ pub struct Agreed {
     /// Of a block, or of an operand.
     pub(crate) bytes: u64,
     pub(crate) op: Option<PredefinedOp>,
+    /// Whether blocks have any length, of which not all members know. `bytes` are those that the member posts then, or
+    /// expects of a root: members need not agree on them.
+    pub(crate) is_varying: bool,
 }
 
 impl Agreed {
-    /// As which small operation a nonblocking call may take part, in some group. `None`: the operation is never small,
-    /// or is too long. All members find the same, whatever types describe their data.
+    /// As which small operation a nonblocking call of member `me` of `size` may take part. `None`: the operation is
+    /// never small, or is too long. All members find the same, whatever types describe their data, unless blocks have
+    /// any length.
     #[inline]
     #[must_use]
-    pub fn of(call: &Call<'_>) -> Option<Self> {
-        Self::of_board(call).or_else(|| Self::of_other(call)).filter(|it| it.bytes <= BLOCK_MAX)
+    pub fn of(call: &Call<'_>, place: (u32, u32)) -> Option<Self> {
+        Self::of_board(call).or_else(|| Self::of_other(call, place)).filter(|it| it.bytes <= POSTED_MAX)
     }
 
     /// [`Agreed::of`] of those that may be at a board, of any length.
@@ -59,12 +67,15 @@ impl Agreed {
             }
             _ => return None,
         };
-        Some(Self { kind, root, bytes, op })
+        Some(Self { kind, root, bytes, op, is_varying: false })
     }
 
     /// [`Agreed::of`] of those that are never at a board, of any length.
     #[inline(never)]
-    fn of_other(call: &Call<'_>) -> Option<Self> {
+    fn of_other(call: &Call<'_>, place: (u32, u32)) -> Option<Self> {
+        if call.is_varying() {
+            return Self::of_varying(call, place);
+        }
         let kind = Kind::of(call);
         let (root, bytes, op) = match call {
             Call::Gather { send, receive, root, is_even: true } => {
@@ -85,7 +96,32 @@ impl Agreed {
             }
             _ => return None,
         };
-        Some(Self { kind, root, bytes, op })
+        Some(Self { kind, root, bytes, op, is_varying: false })
+    }
+
+    /// [`Agreed::of`] of blocks of any length.
+    fn of_varying(call: &Call<'_>, (me, size): (u32, u32)) -> Option<Self> {
+        let parts = |blocks: &Blocks<'_>| parts::bytes(size as usize, POSTED_MAX, |it| blocks.block(it));
+        // Who has room for more than others post when they give little expects that they do not.
+        let expects = |blocks: &Blocks<'_>, most| (0..size as usize).all(|it| blocks.block(it).bytes() <= most);
+        let expects_little = match call {
+            Call::Gather { receive, .. } => receive.is_none_or(|it| expects(&it, GATHERED_MAX)),
+            Call::Allgather { receive, .. } => expects(receive, GATHERED_MAX),
+            Call::Alltoall { receive, .. } => expects(receive, ALL_MAX),
+            _ => true,
+        };
+        if !expects_little {
+            return None;
+        }
+        let (root, bytes) = match call {
+            Call::Gather { send, root, .. } => (*root, send.map_or(0, |it| it.bytes())),
+            Call::Scatter { send: Some(send), root, .. } => (*root, parts(send)?),
+            Call::Scatter { receive, root, .. } => (*root, receive.map_or(0, |it| it.bytes())),
+            Call::Allgather { send, receive } => (0, send.unwrap_or_else(|| receive.block(me as usize)).bytes()),
+            Call::Alltoall { send, receive } => (0, parts(send.as_ref().unwrap_or(receive))?),
+            _ => return None,
+        };
+        Some(Self { kind: Kind::of(call), root, bytes, op: None, is_varying: true })
     }
 
     /// As which small operation the member takes part at a board, if as one.
@@ -106,6 +142,7 @@ impl Agreed {
     pub(crate) fn fits_row(&self, size: u32) -> bool {
         let all = self.bytes * u64::from(size);
         match self.kind {
+            Kind::Scatter | Kind::Alltoall if self.is_varying => self.bytes <= POSTED_MAX,
             Kind::Allreduce | Kind::ReduceScatter | Kind::Scan | Kind::Exscan => {
                 self.bytes <= FOLDED_MAX && all <= ALL_FOLDED_MAX
             }
@@ -180,11 +217,20 @@ fn given_by<'a>(call: &Call<'a>, me: u32, size: u32) -> Option<Buffer<'a>> {
     }
 }
 
+/// What a member gives in parts, one for each member.
+fn parts_of<'a>(call: &Call<'a>) -> Option<Blocks<'a>> {
+    match call {
+        Call::Scatter { send, is_even: false, .. } => *send,
+        Call::Alltoall { send, receive } if call.is_varying() => Some(send.unwrap_or(*receive)),
+        _ => None,
+    }
+}
+
 /// Bytes that member `me` of `size` gives.
 #[inline(always)]
 pub(crate) fn given_bytes(agreed: &Agreed, size: u32) -> u64 {
     match agreed.kind {
-        Kind::Scatter | Kind::Alltoall => agreed.bytes * u64::from(size),
+        Kind::Scatter | Kind::Alltoall if !agreed.is_varying => agreed.bytes * u64::from(size),
         _ => agreed.bytes,
     }
 }
@@ -205,6 +251,10 @@ pub(crate) fn run_of(call: &Call<'_>, dense: bool) -> Option<*const u8> {
 /// `out` has room for [`given_bytes`], and the buffers are the member's.
 #[inline(never)]
 pub(crate) unsafe fn give(call: &Call<'_>, (me, size): (u32, u32), out: *mut u8) {
+    if let Some(blocks) = parts_of(call) {
+        // SAFETY: the caller's promise.
+        return unsafe { parts::write(size as usize, |it| blocks.block(it), out) };
+    }
     let Some(given) = given_by(call, me, size) else {
         return;
     };
@@ -212,24 +262,8 @@ pub(crate) unsafe fn give(call: &Call<'_>, (me, size): (u32, u32), out: *mut u8)
     unsafe { give_block(&given, out) };
 }
 
-/// Writes a block.
-///
-/// # Safety
-/// `out` has room for its bytes.
-#[inline]
-pub(crate) unsafe fn give_block(block: &Buffer<'_>, out: *mut u8) {
-    // SAFETY: the caller's promise; elements of a dense type begin at their address, and have no gaps.
-    unsafe {
-        match block.bytes() {
-            bytes @ 0..=ALL_MAX if block.datatype().is_dense() => copy_small(block.base(), out, bytes as usize),
-            bytes => {
-                pack(*block, 0, out, bytes);
-            }
-        }
-    }
-}
-
-/// Whether a member's data is one run of bytes.
+/// Whether a member's data is one run of bytes. Of blocks of any length those that it receives count alone, each for
+/// itself.
 #[inline(always)]
 pub(crate) fn is_dense(call: &Call<'_>) -> bool {
     match call {
@@ -242,6 +276,13 @@ pub(crate) fn is_dense(call: &Call<'_>) -> bool {
 #[inline(never)]
 fn is_dense_other(call: &Call<'_>) -> bool {
     let dense = |it: Option<Buffer<'_>>| it.is_none_or(|it| it.datatype().is_dense());
+    if call.is_varying() {
+        return match call {
+            Call::Gather { receive, .. } => receive.is_none_or(|it| it.is_each_dense()),
+            Call::Allgather { receive, .. } | Call::Alltoall { receive, .. } => receive.is_each_dense(),
+            _ => dense(room_of(call)),
+        };
+    }
     dense(room_of(call)) && dense(given_by(call, 0, 1))
 }
 
@@ -315,30 +356,6 @@ impl Memory {
                 }
                 copy_small(next, self.result, bytes);
             }
-        }
-    }
-}
-
-/// Copies up to some hundred bytes, mostly a word.
-///
-/// # Safety
-/// Both have that many, and do not overlap.
-#[inline]
-pub(crate) unsafe fn copy_small(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let word = |at: usize| {
-            let data = from.add(8 * at).cast::<u64>().read_unaligned();
-            to.add(8 * at).cast::<u64>().write_unaligned(data);
-        };
-        match bytes {
-            8 => word(0),
-            16 => {
-                word(0);
-                word(1);
-            }
-            0 => {}
-            _ => core::ptr::copy_nonoverlapping(from, to, bytes),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::round::{Finish, Posted, Record, Round};
 use crate::args::Reduction;
-use crate::args::small::copy_small;
+use crate::args::parts::copy_small;
 use crate::compare;
 use crate::fold::{Folder, Runner};
 use crate::members::{INLINE, LocalGroup};

@@ -1,7 +1,7 @@
 //! What members of a node post of their buffers, and how others receive it.
 
-use super::round::{LENGTH, Posted, Round};
-use crate::args::small::{copy_small, give_block};
+use super::round::{Posted, Round};
+use crate::args::parts::{self, copy_small};
 use crate::args::{Blocks, Layout};
 use crate::data::{copy_whole, unpack_inline};
 use crate::members::{COPY_MAX, Entry, INLINE, SIDE_BYTES};
@@ -121,32 +121,13 @@ impl Round<'_> {
     /// that has room for them and their copy is worth it.
     fn copied_blocks(&self, blocks: &Blocks<'_>) -> Option<&Entry> {
         let (me, size) = (self.me(), self.members());
-        let bytes_for = |member: usize| match member == me {
-            true => 0,
-            false => blocks.block(member).bytes(),
+        let block = |member: usize| match member == me {
+            true => Buffer::EMPTY,
+            false => blocks.block(member),
         };
-        let most = self.copy_max() as u64;
-        let mut total = (size * LENGTH) as u64;
-        for member in 0..size {
-            total = total.saturating_add(bytes_for(member));
-            if total > most {
-                return None;
-            }
-        }
-        self.parts(total as usize, |out| {
-            // SAFETY: there is room for the lengths and all copies, as was added up, and it is so aligned.
-            unsafe {
-                let mut data = out.add(size * LENGTH);
-                for member in 0..size {
-                    let bytes = bytes_for(member);
-                    out.cast::<u32>().add(member).write(bytes as u32);
-                    if bytes > 0 {
-                        give_block(&blocks.block(member), data);
-                        data = data.add(bytes as usize);
-                    }
-                }
-            }
-        })
+        let total = parts::bytes(size, self.copy_max() as u64, block)?;
+        // SAFETY: there is room for so many bytes, and it is so aligned.
+        self.parts(total as usize, |out| unsafe { parts::write(size, block, out) })
     }
 
     /// Longest data that the caller copies to a side buffer where each reader takes a share of it.

@@ -15,7 +15,7 @@
 //! waiter's heavy barrier, so whoever looks after that sees it; and whoever looked, in vain, before it had posted
 //! before it too, and the waiter sees them both.
 
-use crate::args::{Blocks, Label};
+use crate::args::{Blocks, Label, parts};
 use crate::members::{Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot};
 use crate::picture::{AwaitedRound, Deed};
 use crate::spin::spin;
@@ -34,9 +34,6 @@ const _: () = assert!((SIDE_BYTES as u64) < ADDRESS);
 /// Instead of the number of a record: the entry holds parts for all members, or the address of a side buffer with some.
 const PARTS: u64 = ADDRESS | 14;
 const PARTS_BESIDE: u64 = ADDRESS | 15;
-
-/// Bytes of the length of a part, of which one for each member is in front of all parts.
-pub(crate) const LENGTH: usize = size_of::<u32>();
 
 /// What members post the addresses of.
 ///
@@ -187,9 +184,8 @@ impl<'a> Round<'a> {
         entry
     }
 
-    /// The caller's entry with parts for all members, in all so many bytes, which `fill` writes there or in a side
-    /// buffer: the lengths of all, as `u32`, for which the memory is aligned, and the parts behind them. `None` when
-    /// memory is short.
+    /// The caller's entry with [`parts`] for all members, in all so many bytes, which `fill` writes there or in a side
+    /// buffer. `None` when memory is short.
     #[inline]
     pub(crate) fn parts(&self, bytes: usize, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
         debug_assert!(bytes <= SIDE_BYTES);
@@ -477,7 +473,7 @@ impl<'a> Round<'a> {
     #[inline]
     pub(crate) fn part_of_me(&self, member: usize) -> &[u8] {
         let entry = self.slots[member].made_entry(self.round);
-        // SAFETY: as above; what bears this label and this description has the lengths of all parts, and these.
+        // SAFETY: as above; what bears this label and this description are parts for all.
         unsafe {
             let (form, data) = (*entry.form.get(), entry.data.get().cast::<u8>().cast_const());
             let first = match self.group.label.beside(form) {
@@ -485,9 +481,8 @@ impl<'a> Round<'a> {
                 PARTS_BESIDE => *data.cast::<*const u8>(),
                 _ => self.end_crossed(member, Label::borne_by(form)),
             };
-            let length = |member: usize| *first.cast::<u32>().add(member) as usize;
-            let before: usize = (0..self.me()).map(length).sum();
-            slice::from_raw_parts(first.add(self.members() * LENGTH + before), length(self.me()))
+            let (part, bytes) = parts::part(first, (self.me(), self.members()));
+            slice::from_raw_parts(part, bytes)
         }
     }
 

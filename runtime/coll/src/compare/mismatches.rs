@@ -22,7 +22,7 @@ pub(super) fn keep(one: &Summary, other: &Summary) -> u32 {
 /// The same for two nonblocking operations of which nothing but their kinds is known.
 pub(super) fn keep_kinds([one, other]: [u32; 2], kinds: [u8; 2]) -> u32 {
     let [(a, rest_a), (b, rest_b)] = kinds.map(Kind::name_of);
-    let hint = if kinds[0] == kinds[1] { ", of another root or operation" } else { "" };
+    let hint = if kinds[0] == kinds[1] { ", of another root or operation, or with a v" } else { "" };
     let words = format_args!("rank {one}: MPI_I{a}{rest_a}; rank {other}: MPI_I{b}{rest_b}{hint}");
     keep_words(Words::of(words))
 }

@@ -108,6 +108,13 @@ impl<'a> Group<'a> {
         self.world.len()
     }
 
+    /// The caller's rank among how many members.
+    #[inline]
+    #[must_use]
+    pub fn place(&self) -> (u32, u32) {
+        (self.me, self.world.len() as u32)
+    }
+
     /// The caller's rank, as an index.
     #[inline]
     pub(crate) fn me(&self) -> usize {

@@ -5,7 +5,8 @@
 //! alike and small it makes a board, and all further starts meet there: a start is a store, and its end a look at a
 //! cache line of each member that gives something. Nothing is made, nothing is freed, and nobody takes a claim.
 
-use crate::args::small::{Agreed, MEMBERS_MAX, Memory, copy_small, is_dense};
+use crate::args::parts::copy_small;
+use crate::args::small::{Agreed, MEMBERS_MAX, Memory, is_dense};
 use crate::args::{Call, Kind};
 use crate::board::Board;
 use crate::memory::reserve;

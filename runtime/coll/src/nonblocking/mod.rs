@@ -2,6 +2,7 @@
 
 mod absent;
 mod exchange;
+mod opening;
 mod operand;
 mod operation;
 mod plan;
@@ -11,6 +12,7 @@ mod role;
 mod small;
 mod start;
 mod taking;
+mod varying;
 mod word;
 
 use super::args::small::{Agreed, MEMBERS_MAX};
@@ -21,10 +23,12 @@ use super::pool::Listed;
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::request::RequestRef;
+pub(crate) use opening::AT_ONCE_MAX;
+pub use opening::Helpers;
 use operation::Operation;
 use post::post_claimed;
-pub(crate) use post::{AT_ONCE_MAX, Manner, Spot, finish, post};
-pub use post::{Helpers, Left, Record, Short};
+pub use post::{Left, Record, Short};
+pub(crate) use post::{Manner, Spot, finish, post};
 pub use repeated::Repeated;
 use small::Begun;
 pub use small::Small;
@@ -49,6 +53,12 @@ pub enum Started {
 /// # Errors
 /// As [`start`].
 pub unsafe fn begin(group: &Group<'_>, call: &Call<'_>) -> Result<Started, EngineError> {
+    if let Some(agreed) = Agreed::of(call, group.place()).filter(|it| it.is_varying)
+        // SAFETY: the caller's conditions.
+        && let Some(small) = unsafe { begin_plain(group, call, agreed)? }
+    {
+        return Ok(Started::Small(small));
+    }
     let mut claim = group.owner.rank().enter();
     let (mut started, mut left) = (None, Left::Nothing);
     let results = (&mut started, &mut left);
@@ -96,11 +106,11 @@ pub unsafe fn begin_claimed(
             }
             Begun::Large(row) => row,
         };
-        let (request, rest) = post_claimed(claim, &Spot::Row(&row), call, Manner::ONCE, record)?;
+        let (request, rest) = post_claimed(claim, &Spot::Row(&group, &row), call, Manner::ONCE, record)?;
         *left = rest;
         // When all have come to the meeting, nobody takes the operation for a small one.
         if !left.is_of_last() {
-            absent::tell_small(&group, &row);
+            absent::tell_small(claim, &group, &row);
         }
         group.cursor().leave_behind();
         *started = Some(match record {

@@ -76,12 +76,12 @@ fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
 pub(super) fn make(parts: &[Part]) -> (Plan, u64) {
     let call = &parts[0].call;
     let (kind, root, mut sum) = (discriminant(call), call.root(), parts[0].weight);
-    let (mut is_same, mut with_all) = (true, !parts[0].request.is_null());
+    let (mut is_same, mut with_all) = (true, !parts[0].is_empty);
     for part in &parts[1..] {
         sum.total = sum.total.saturating_add(part.weight.total);
         sum.longest = sum.longest.max(part.weight.longest);
         is_same &= discriminant(&part.call) == kind && part.call.root() == root;
-        with_all &= !part.request.is_null();
+        with_all &= !part.is_empty;
     }
     // If they have not posted the same operation with the same root, all of them are to hear of it.
     if !is_same && !compare::agree(parts) {

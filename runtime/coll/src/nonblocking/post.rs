@@ -1,15 +1,16 @@
 //! A member's part in a pool, in a call of the member's own.
 
+use super::absent;
 use super::exchange;
+use super::opening::{AT_ONCE_MAX, Helpers, is_brief};
 use super::operand;
 use super::plan;
 use super::word::large_word;
 use crate::args::{Call, Form};
 use crate::compare;
 use crate::fold::Runner;
-use crate::pool::{
-    Calls, Listed, Membership, Operand, Part, Place, Pool, PoolRef, Rest, Row, Weight, complete, enlist,
-};
+use crate::members::LocalGroup;
+use crate::pool::{Calls, Listed, Membership, Operand, Part, Place, Pool, PoolRef, Rest, Row, complete, enlist};
 use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::claim::Claim;
@@ -20,33 +21,26 @@ use cohort_core::request::{Request, RequestRef};
 use cohort_core::wait;
 use core::ptr::NonNull;
 
-/// Nonblocking operations that move at most this many bytes in total are done by the last member to post,
-/// in its call.
-pub(crate) const AT_ONCE_MAX: u64 = 16 << 10;
-
-/// Operations that move at most this many bytes in total want one helper.
-const BRIEF_MAX: u64 = 512 << 10;
-
 /// Where an operation is posted.
 pub(crate) enum Spot<'a> {
     /// At the next meeting of a chain.
     Next(&'a Place<'a>),
-    /// At the meeting of a row.
-    Row(&'a Row),
+    /// At the meeting of a row of this group.
+    Row(&'a LocalGroup<'a>, &'a Row),
 }
 
 impl Spot<'_> {
     fn me(&self) -> u32 {
         match self {
             Self::Next(place) => place.me,
-            Self::Row(row) => row.me,
+            Self::Row(_, row) => row.me,
         }
     }
 
     fn size(&self) -> u32 {
         match self {
             Self::Next(place) => place.size,
-            Self::Row(row) => row.size(),
+            Self::Row(_, row) => row.size(),
         }
     }
 
@@ -58,9 +52,12 @@ impl Spot<'_> {
                 pool.retain();
                 Some(pool)
             }
-            Self::Row(row) => {
+            Self::Row(group, row) => {
                 let pool = row.join(claim)?;
                 row.entry(row.me).mark(large_word(call));
+                if call.is_varying() {
+                    absent::bring_small(claim, group, row);
+                }
                 Some(pool)
             }
         }
@@ -182,17 +179,6 @@ pub(crate) unsafe fn post_claimed(
     Ok((request, opened))
 }
 
-/// Whether one helper is enough for the operation, as far as the member knows: then thieves look at the last member
-/// alone, whose expectation says that there is something to do, and leave the lines of the others where they are.
-fn is_brief(call: &Call<'_>, weight: Weight, size: u32) -> bool {
-    let bytes = match call {
-        Call::Bcast { buffer, .. } => u64::from(size - 1).saturating_mul(buffer.bytes()),
-        _ => u64::from(size).saturating_mul(weight.total),
-    };
-    // A member that neither gives nor knows the length has no weight.
-    (1..=BRIEF_MAX).contains(&bytes)
-}
-
 /// The member's operand, if it gives any data, and its meeting, with a reference. `None` when there is no memory.
 #[inline(always)]
 fn join(
@@ -232,13 +218,6 @@ pub enum Left {
 /// The steps of a short operation.
 #[derive(Debug)]
 pub struct Short(PoolRef);
-
-/// Sleeping workers that an operation wants.
-#[derive(Debug)]
-pub struct Helpers {
-    rank: &'static Rank,
-    wanted: u64,
-}
 
 impl Left {
     /// Does it. The caller has given its claim back since it posted.
@@ -290,41 +269,7 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, manner: Manner) ->
             enlist(claim, RecordRef::new(request), Calls::Thieves);
         }
         let rank = claim.rank().forever();
-        let wanted = steps.min(u64::from(rank.node().boot().cpus.max(1)));
-        let woken = wake_members(parts, membership.member, wanted);
-        Left::Call(Helpers { rank, wanted: wanted - woken })
-    }
-}
-
-/// Wakes members that wait, up to so many; says how many. Each finds the pool in its own list, so it needs nobody's
-/// claim but its own.
-fn wake_members(parts: &[Part], me: u32, wanted: u64) -> u64 {
-    let rank_of = |member: u32| parts[member as usize].rank;
-    rank_of(me).node().barriers().light();
-    let size = parts.len() as u32;
-    let (mut woken, mut member) = (0, me);
-    // The caller's own rank comes last: it does not sleep, but its polling thread may.
-    for _ in 0..size {
-        member = if member + 1 < size { member + 1 } else { 0 };
-        if woken < wanted && rank_of(member).wake_after_barrier() {
-            rank_of(me).counters().count_wake();
-            woken += 1;
-        }
-    }
-    woken
-}
-
-impl Helpers {
-    /// Wakes sleeping workers, as many as the node has CPUs for besides the members that are awake. They look for the
-    /// pool at the caller's rank, whose claim is free by now: its end was the barrier behind the posts.
-    fn call(&self) {
-        let node = self.rank.node();
-        for _ in 0..self.wanted {
-            if !node.wake_worker(self.rank.id()) {
-                return;
-            }
-            self.rank.counters().count_wake();
-        }
+        Left::Call(Helpers::wanted(parts, (membership.member, rank), steps))
     }
 }
 

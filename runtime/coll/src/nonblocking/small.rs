@@ -2,16 +2,20 @@
 //! result of it where it tests or waits. So one call of each member is enough for all others, and nothing is made for
 //! one operation alone.
 
+use super::absent::Brought;
 use super::role::Role;
-use super::word::{ROOT, agree, bytes_in, kind_in, large_word, small_word};
+use super::varying::{self, Posted, side};
+use super::word::{ROOT, agree, bytes_in, is_larger, kind_in, large_word, small_word};
 use super::{absent, taking};
-use crate::args::small::{Agreed, Memory, copy_small, give, is_dense, room_of, run_of};
+use crate::args::parts::copy_small;
+use crate::args::small::{Agreed, Memory, give, is_dense, room_of, run_of};
 use crate::args::{Call, Kind};
-use crate::batch::{Entry, LARGE, ROOM, SMALL, is_last};
+use crate::batch::{Entry, LARGE, ROOM, SMALL, STOOD_IN, is_last};
 use crate::compare;
+use crate::fold::Runner;
 use crate::meeting::release;
 use crate::members::LocalGroup;
-use crate::pool::{Pool, Row, RowOperation, RowOutcome, SIDE_ALIGN};
+use crate::pool::{Membership, Pool, PoolRef, Row, RowOperation, RowOutcome};
 use crate::spin::spin;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{Ordering, fence};
@@ -21,7 +25,6 @@ use cohort_core::message::Status;
 use cohort_core::record::RecordRef;
 use cohort_datatype::Buffer;
 use core::cell::Cell;
-use core::ptr::NonNull;
 
 /// A small operation under way, of which one member's request is. It is used by one thread of its rank at a time.
 #[derive(Debug)]
@@ -67,17 +70,17 @@ pub(super) unsafe fn begin(
 /// that is not by what this member knows, and so does this member if its root does.
 #[inline(always)]
 fn agreed_in(group: &LocalGroup<'_>, row: &Row, call: &Call<'_>) -> Option<Agreed> {
-    let agreed = Agreed::of(call).filter(|it| may_be_small(group, it));
+    let agreed = Agreed::of(call, (group.me, row.size())).filter(|it| may_be_small(group, it));
+    // Of blocks of any length a scatter's may come here: its root's choice is known behind this.
+    let agreed = agreed.filter(|it| !it.is_varying || it.kind == Kind::Scatter && is_dense(call));
     let (kind, root, bytes) = match (&agreed, call) {
         (None, Call::Bcast { buffer, root }) => (Kind::Bcast, *root, buffer.bytes()),
-        (None, Call::Scatter { receive, root, is_even: true, .. }) => {
-            (Kind::Scatter, *root, receive.map_or(0, |it| it.bytes()))
-        }
+        (None, Call::Scatter { receive, root, .. }) => (Kind::Scatter, *root, receive.map_or(0, |it| it.bytes())),
         _ => return agreed,
     };
     let is_large = row.entry(root).choose_large(large_word(call));
     let follows = !is_large && root != group.me;
-    follows.then_some(Agreed { kind, root, bytes, op: None })
+    follows.then_some(Agreed { kind, root, bytes, op: None, is_varying: call.is_varying() })
 }
 
 /// Whether the operation is one of those that are small in the group, and the member no root that has given much to
@@ -159,8 +162,11 @@ unsafe fn post(
     (agreed, dense): (Agreed, bool),
     claim: Option<&mut Claim<'_>>,
 ) -> Result<bool, EngineError> {
-    let role = Role::of(&agreed, group.me);
-    let word = small_word(&agreed);
+    let (role, word) = (Role::of(&agreed, group.me), small_word(&agreed));
+    if agreed.is_varying && !(role == Role::Leaf && agree(word, row.entry(agreed.root).word())) {
+        // SAFETY: the caller's promise.
+        return unsafe { post_varying(group, row, call, agreed, claim) };
+    }
     let (given, block) = taking::lengths(call, &agreed, (group.me, row.size()));
     let long = match given > ROOM as u64 && role != Role::Leaf {
         true => Some(side(group, &row, given, claim)?),
@@ -196,6 +202,7 @@ unsafe fn post(
             word,
             rank: group.rank().forever(),
             seen: Cell::new(0),
+            kept: None,
             meeting: Cell::new(None),
             outcome: Cell::new(role.outcome()),
         });
@@ -219,19 +226,29 @@ unsafe fn post(
     Ok(true)
 }
 
-/// Memory for what the member gives in a row.
+/// [`post`] where blocks have any length.
+///
+/// # Safety
+/// As for [`post`].
+///
+/// # Errors
+/// As [`post`].
 #[inline(never)]
-fn side(
+unsafe fn post_varying(
     group: &LocalGroup<'_>,
-    row: &Row,
-    bytes: u64,
+    row: Row,
+    call: &Call<'_>,
+    agreed: Agreed,
     claim: Option<&mut Claim<'_>>,
-) -> Result<NonNull<u8>, EngineError> {
-    let side = match claim {
-        Some(claim) => row.side(bytes, |bytes| claim.alloc_aligned(bytes, SIDE_ALIGN)),
-        None => row.side(bytes, |bytes| group.rank().enter().alloc_aligned(bytes, SIDE_ALIGN)),
-    };
-    side.ok_or(EngineError::OutOfMemory)
+) -> Result<bool, EngineError> {
+    // SAFETY: the caller's promise.
+    match unsafe { varying::post(group, row, call, agreed, claim)? } {
+        Posted::Refused => return Ok(false),
+        Posted::There if agreed.kind == Kind::Scatter && agreed.root == group.me => Small(row).keep_own_block(call),
+        Posted::There => {}
+        Posted::Beside(member) => Small(row).leave_in_disagreement(member),
+    }
+    Ok(true)
 }
 
 /// A member has posted for whose word nobody waits but those that have begun something else: wakes these
@@ -343,6 +360,11 @@ impl Small {
     #[cold]
     fn look_closer(&self, member: u32, word: u64) -> bool {
         let (row, operation) = (&self.0, self.operation());
+        if operation.kept.is_some()
+            && let Some(larger) = row.entries().map(Entry::word).find(|&it| is_larger(operation.word, it))
+        {
+            return self.goes_on_at_meeting(larger) && self.await_meeting();
+        }
         let is_leaf = self.is_leaf();
         let same_kind = kind_in(word) == kind_in(operation.word);
         if is_leaf && same_kind && word & SMALL != 0 && word >> ROOT == operation.word >> ROOT {
@@ -366,6 +388,51 @@ impl Small {
         true
     }
 
+    /// Whether somebody has come to the row's meeting for the member, as the operation goes on there because of the
+    /// word `larger` of another one; does so otherwise, if there is a meeting by now.
+    fn goes_on_at_meeting(&self, larger: u64) -> bool {
+        let (row, operation) = (&self.0, self.operation());
+        let entry = row.entry(row.me);
+        if entry.word() & STOOD_IN == 0 {
+            // Who waits for others gives nothing that would have to be copied.
+            absent::stand_in(row, (row.me, operation.rank), larger, &mut |_| None);
+        }
+        entry.word() & STOOD_IN != 0
+    }
+
+    /// Waits for the end of the row's meeting, to which somebody has come for the member; helps there.
+    fn await_meeting(&self) -> bool {
+        let (row, operation) = (&self.0, self.operation());
+        let pool = operation.meeting.get().or_else(|| row.meeting().existing());
+        operation.meeting.set(pool);
+        let Some(pool) = pool else {
+            return false;
+        };
+        if pool.pending().is_some() {
+            PoolRef::new(Membership { pool, member: row.me }, Runner::Owner).work(1);
+        }
+        self.end_at(pool)
+    }
+
+    /// Ends the operation if the meeting is over, and says whether it is.
+    fn end_at(&self, pool: RecordRef<Pool>) -> bool {
+        if !pool.is_finished() {
+            return false;
+        }
+        let part = pool.parts().map(|parts| &parts[self.0.me as usize]);
+        let disagreement = part.map_or(0, |it| it.disagreement.load(Ordering::Relaxed));
+        let error = match part.is_some_and(|part| part.truncated.load(Ordering::Relaxed)) {
+            _ if disagreement != 0 => Status::NOT_SAME,
+            true => Status::TRUNCATE,
+            false => Status::SUCCESS,
+        };
+        let status = Status { error, bytes: i64::from(disagreement), ..Status::EMPTY };
+        self.operation().outcome.set(RowOutcome::of(status));
+        // SAFETY: the member's reference.
+        unsafe { release(pool) };
+        true
+    }
+
     /// Whether the member, whose operation is not complete, awaits the root alone: then it is no root.
     #[inline(always)]
     fn is_leaf(&self) -> bool {
@@ -386,7 +453,8 @@ impl Small {
     #[cold]
     fn leave_in_disagreement(&self, member: u32) {
         let (row, operation) = (&self.0, self.operation());
-        absent::stand_in(row, row.me, operation.rank);
+        let rank = operation.rank;
+        absent::stand_in(row, (row.me, rank), 0, &mut |bytes| rank.enter().alloc(bytes));
         let word = row.entry(member).word();
         let differs = self.disagreement(member, word);
         operation.outcome.set(RowOutcome::of(differs));
@@ -423,8 +491,12 @@ impl Small {
 
     /// Comes to the row's meeting for the sake of those that wait there. `false`: there is none yet.
     fn come_with_nothing(&self) -> bool {
-        let operation = self.operation();
-        let pool = self.come(absent::nothing(operation.agreed.kind, operation.agreed.root));
+        let (row, operation) = (&self.0, self.operation());
+        // Who keeps something may be stood in for at any time.
+        if operation.kept.is_some() && (row.meeting().existing().is_none() || !row.entry(row.me).stand_in()) {
+            return false;
+        }
+        let pool = self.come(Brought::nothing(operation.agreed.kind, operation.agreed.root));
         if let Some(pool) = pool {
             // SAFETY: the member's reference.
             unsafe { release(pool) };
@@ -445,28 +517,17 @@ impl Small {
             Kind::Scatter => Call::Scatter { send: None, receive: Some(buffer), root, is_even: true },
             _ => Call::Bcast { buffer, root },
         };
-        let pool = operation.meeting.get().or_else(|| self.come(call));
+        let pool = operation.meeting.get().or_else(|| self.come(Brought::arguments(call)));
         operation.meeting.set(pool);
         let Some(pool) = pool else {
             return false;
         };
-        if !pool.is_finished() {
-            return false;
-        }
-        let part = pool.parts().map(|parts| &parts[self.0.me as usize]);
-        let error = match part.is_some_and(|part| part.truncated.load(Ordering::Relaxed)) {
-            true => Status::TRUNCATE,
-            false => Status::SUCCESS,
-        };
-        operation.outcome.set(RowOutcome::of(Status { error, ..Status::EMPTY }));
-        // SAFETY: the member's reference.
-        unsafe { release(pool) };
-        true
+        self.end_at(pool)
     }
 
     /// Comes to the row's meeting without a request. `None`: there is none yet.
-    fn come(&self, call: Call<'static>) -> Option<RecordRef<Pool>> {
-        absent::come(&self.0, self.0.me, self.operation().rank, call)
+    fn come(&self, brought: Brought) -> Option<RecordRef<Pool>> {
+        absent::come(&self.0, (self.0.me, self.operation().rank), brought)
     }
 
     /// Tells how many are missing. It makes nothing complete: somebody else may ask while the owner sleeps.

@@ -1,11 +1,12 @@
 //! What a member of a small operation makes of what others have posted.
 
 use super::word::bytes_in;
-use crate::args::small::{Agreed, copy_small, given_bytes, room_of};
+use crate::args::parts::{self, copy_small};
+use crate::args::small::{Agreed, given_bytes, room_of};
 use crate::args::{Call, Kind};
 use crate::pool::{Row, RowOperation, RowOutcome};
 use cohort_core::message::Status;
-use cohort_datatype::unpack;
+use cohort_datatype::{Buffer, unpack};
 
 /// Bytes that member `me` of `size` gives, and those of its room, or of each block of it, or of its share.
 #[inline(always)]
@@ -59,6 +60,7 @@ unsafe fn take_other(row: &Row, operation: &RowOperation) -> RowOutcome {
     // SAFETY: the caller's promise.
     unsafe {
         match kind {
+            _ if operation.agreed.is_varying => return take_parts(row, operation),
             Kind::Scan => memory.fold_prefix(row.me + 1, bytes as usize, data),
             Kind::Exscan if row.me == 0 => {}
             Kind::Exscan => memory.fold_prefix(row.me, bytes as usize, data),
@@ -99,6 +101,47 @@ unsafe fn take_blocks(row: &Row, operation: &RowOperation, givers: core::ops::Ra
         }
         // SAFETY: the caller's promise.
         unsafe { put(operation, place, data.add(skipped as usize), bytes.min(operation.block)) };
+    }
+    RowOutcome::of(Status { error, ..Status::EMPTY })
+}
+
+/// Takes the member's blocks, which have any length.
+///
+/// # Safety
+/// As for [`take`].
+unsafe fn take_parts(row: &Row, operation: &RowOperation) -> RowOutcome {
+    let Agreed { kind, root, .. } = operation.agreed;
+    let givers = match kind {
+        Kind::Scatter => root..root + 1,
+        _ => 0..row.size(),
+    };
+    let mut error = Status::SUCCESS;
+    for giver in givers {
+        // In place.
+        if kind == Kind::Gather && giver == row.me && operation.memory.operand.is_null() {
+            continue;
+        }
+        let entry = row.entry(giver);
+        let all = bytes_in(entry.word());
+        // SAFETY: the giver has posted so; the caller's promise.
+        unsafe {
+            let (data, bytes) = match kind {
+                Kind::Scatter | Kind::Alltoall => parts::part(entry.data(all), (row.me as usize, row.size() as usize)),
+                _ => (entry.data(all), all as usize),
+            };
+            let room = match operation.kept.filter(|_| kind != Kind::Scatter) {
+                Some(kept) => kept.as_ref().room(giver),
+                None => Buffer::of_bytes(operation.memory.result, operation.block),
+            };
+            let (bytes, most) = (bytes as u64, room.bytes());
+            if bytes > most {
+                error = Status::TRUNCATE;
+            }
+            match operation.room {
+                None => copy_small(data, room.base(), bytes.min(most) as usize),
+                Some(_) => put(operation, 0, data, bytes.min(most)),
+            }
+        }
     }
     RowOutcome::of(Status { error, ..Status::EMPTY })
 }

@@ -2,7 +2,7 @@
 
 use crate::args::small::Agreed;
 use crate::args::{Call, Kind};
-use crate::batch::{LARGE, SMALL, STOOD_IN};
+use crate::batch::{LARGE, ROOM, SIDE_ALIGN, SMALL, STOOD_IN};
 use crate::compare;
 
 /// Places of what a word says beside its mark.
@@ -12,9 +12,13 @@ pub(super) const ROOT: u32 = 24;
 const OP: u32 = 40;
 const BYTES_MAX: u64 = 0xffff;
 
+/// Mark of an operation whose blocks have any length.
+const VARYING: u64 = 1 << 56;
+
 /// The word of a member that waits at the row's meeting.
 pub(super) fn large_word(call: &Call<'_>) -> u64 {
-    LARGE | u64::from(compare::kind_of(call)) << KIND
+    let varying = if call.is_varying() { VARYING } else { 0 };
+    LARGE | varying | u64::from(compare::kind_of(call)) << KIND
 }
 
 pub(super) fn small_word(agreed: &Agreed) -> u64 {
@@ -25,6 +29,26 @@ pub(super) fn small_word(agreed: &Agreed) -> u64 {
         | agreed.bytes.min(BYTES_MAX) << BYTES
         | u64::from(agreed.root as u16) << ROOT
         | u64::from(op) << OP
+        | if agreed.is_varying { VARYING } else { 0 }
+}
+
+/// Whether a member with the word `own` gives little, and the other one much, in one operation whose blocks have any
+/// length: then they go on at the row's meeting.
+pub(super) fn is_larger(own: u64, other: u64) -> bool {
+    own & other & VARYING != 0 && other & LARGE != 0 && kind_in(own) == kind_in(other)
+}
+
+/// Bytes of what a member has posted beside its entry: what it keeps is behind them.
+pub(super) fn bytes_beside(posted: u64) -> u64 {
+    match posted > ROOM as u64 {
+        true => posted.next_multiple_of(SIDE_ALIGN as u64),
+        false => 0,
+    }
+}
+
+/// Whether it is of an operation whose blocks have any length.
+pub(super) fn is_varying(word: u64) -> bool {
+    word & VARYING != 0
 }
 
 /// Whether members that have put these words there take part in one operation.

@@ -20,13 +20,15 @@
 //! Results do not depend on who runs a step: each element is folded in rank order by one
 //! task, in the same grouping as the blocking forms fold it.
 
+mod kept;
 mod operand;
 mod part;
 mod row;
 mod step;
 mod work;
 
+pub(crate) use kept::Kept;
 pub(crate) use operand::Operand;
 pub(crate) use part::{Chain, Listed, Membership, Part, Pending, Place, Plan, Pool, Rest, Weight};
-pub(crate) use row::{Cursor, Lane, Row, RowOperation, RowOutcome, SIDE_ALIGN};
+pub(crate) use row::{Cursor, Lane, Row, RowOperation, RowOutcome};
 pub(crate) use work::{Calls, PoolRef, complete, enlist, is_pending, next, next_for_owner};

@@ -18,8 +18,10 @@ pub(crate) struct Part {
     pub(crate) call: Call<'static>,
     pub(crate) operand: Operand,
     pub(crate) weight: Weight,
-    /// Null of a member that has come with nothing, for the sake of the others.
+    /// Null of a member that waits at its row, or not at all.
     pub(crate) request: *mut Listed,
+    /// Whether it has come with nothing, for the sake of the others.
+    pub(crate) is_empty: bool,
     pub(crate) rank: &'static Rank,
     pub(crate) truncated: AtomicBool,
     /// What it is called as, if the members' arguments are to be compared.
@@ -41,6 +43,7 @@ impl Part {
             (&raw mut (*room).operand).write(rest.operand);
             (&raw mut (*room).weight).write(rest.weight);
             (&raw mut (*room).request).write(rest.request);
+            (&raw mut (*room).is_empty).write(false);
             (&raw mut (*room).rank).write(rest.rank);
             (&raw mut (*room).truncated).write(AtomicBool::new(false));
             (&raw mut (*room).form).write(rest.form);

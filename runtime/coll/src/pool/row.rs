@@ -1,8 +1,9 @@
 //! Rows of batches in the heaps of ranks, as a member walks along them.
 
+use super::kept::Kept;
 use super::part::{Part, Plan, Pool};
 use crate::args::small::{Agreed, Memory};
-use crate::batch::{self, Entry, ROWS};
+use crate::batch::{self, Entry, ROWS, SIDE_ALIGN};
 use crate::meeting::{Link, Meeting, at};
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -57,8 +58,7 @@ struct Side {
 /// Bytes of a block that is made for several rows: with its head the longest that a heap has a class for.
 const SIDE_MAX: usize = cohort_alloc::class::SMALL_MAX - size_of::<Side>();
 
-/// Alignment of [`Row::side`]'s memory.
-pub(crate) const SIDE_ALIGN: usize = align_of::<Side>();
+const _: () = assert!(align_of::<Side>() == SIDE_ALIGN);
 
 /// What a member has to do in a small operation.
 #[derive(Debug)]
@@ -74,7 +74,9 @@ pub(crate) struct RowOperation {
     pub(crate) rank: &'static Rank,
     /// Members that have posted.
     pub(crate) seen: Cell<u32>,
-    /// Where it waits for what others copy, if the members of a broadcast disagree about its length.
+    /// What it keeps of an operation whose blocks have any length.
+    pub(crate) kept: Option<NonNull<Kept>>,
+    /// Where it waits for what others copy, if that is more than it expects.
     pub(crate) meeting: Cell<Option<RecordRef<Pool>>>,
     pub(crate) outcome: Cell<RowOutcome>,
 }

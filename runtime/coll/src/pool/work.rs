@@ -67,11 +67,14 @@ pub(crate) fn delist(claim: &mut Claim<'_>, request: RecordRef<Listed>) {
 /// # Safety
 /// All steps are finished, and only the caller knows it; it has a reference.
 pub(crate) unsafe fn complete(parts: &[Part]) {
-    for part in parts.iter().filter(|part| !part.request.is_null()) {
+    for part in parts {
         // SAFETY: the caller's promise; a request and what the part refers to are not touched
         // after the request is complete.
         unsafe {
             part.operand.free();
+            if part.request.is_null() {
+                continue;
+            }
             let disagreement = part.disagreement.load(Ordering::Relaxed);
             let error = match part.truncated.load(Ordering::Relaxed) {
                 _ if disagreement != 0 => Status::NOT_SAME,
