@@ -6,7 +6,7 @@
 #include "check.h"
 
 #define LONGEST (100 << 10)
-#define SHORT 400
+#define SHORT (4 << 10)
 
 static const int sizes[] = {8, 200, 400, 4 << 10, 70 << 10, LONGEST};
 static char *out, *in;
