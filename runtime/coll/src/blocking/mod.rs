@@ -11,11 +11,13 @@
 
 mod calls;
 mod choice;
+mod crossed;
 mod inter;
 mod local;
 mod nodes;
 mod operands;
 mod post;
+mod record;
 mod round;
 mod schedule;
 mod shared_copy;

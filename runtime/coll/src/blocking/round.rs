@@ -15,51 +15,23 @@
 //! waiter's heavy barrier, so whoever looks after that sees it; and whoever looked, in vain, before it had posted
 //! before it too, and the waiter sees them both.
 
-use crate::args::{Blocks, Label, parts};
-use crate::members::{Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot};
+use super::crossed;
+use super::record::{ADDRESS, PARTS, PARTS_BESIDE};
+pub(crate) use super::record::{Posted, Record};
+use crate::args::{Label, parts};
+use crate::members::{
+    Awaits, BESIDE_ENTRY, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
+    has_ring,
+};
 use crate::picture::{AwaitedRound, Deed};
 use crate::spin::spin;
-use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
-use cohort_base::text::FixedText;
+use cohort_base::sync::{Barriers, pause};
 use cohort_core::wait;
-use cohort_datatype::Buffer;
 use core::slice;
 
-/// What is said in an entry beside the label: so many bytes of data, or, from here on, that it holds the address of a
-/// [`Record`] of this type.
-const ADDRESS: u64 = Label::FREE - 15;
-const _: () = assert!((SIDE_BYTES as u64) < ADDRESS);
-
-/// Instead of the number of a record: the entry holds parts for all members, or the address of a side buffer with some.
-const PARTS: u64 = ADDRESS | 14;
-const PARTS_BESIDE: u64 = ADDRESS | 15;
-
-/// What members post the addresses of.
-///
-/// # Safety
-/// No other type has this number, less than 14.
-pub(crate) unsafe trait Record {
-    const NUMBER: u64;
-}
-
-// SAFETY: see where `Record` is implemented elsewhere: these two numbers are used here alone.
-unsafe impl Record for Buffer<'_> {
-    const NUMBER: u64 = 0;
-}
-
-// SAFETY: as above.
-unsafe impl Record for Blocks<'_> {
-    const NUMBER: u64 = 1;
-}
-
-/// What a member posted.
-pub(crate) enum Posted<'r, T> {
-    /// Data in the entry itself, or in a side buffer of the member's.
-    Inline(&'r [u8]),
-    /// A record that lives until the caller has completed the round.
-    Address(&'r T),
-}
+/// Looks for room before the caller waits as for anything else.
+const ROOM_LOOKS: u32 = 20;
 
 /// Whose completion a member awaits at the end of a round, because they read its memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -191,7 +163,7 @@ impl<'a> Round<'a> {
         debug_assert!(bytes <= SIDE_BYTES);
         match bytes {
             0..=INLINE => Some(self.filled(PARTS, fill)),
-            _ => self.beside(PARTS_BESIDE, fill),
+            _ => self.beside(bytes, PARTS_BESIDE, fill),
         }
     }
 
@@ -199,18 +171,15 @@ impl<'a> Round<'a> {
     /// short.
     pub(crate) fn side_buffer(&self, bytes: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
         debug_assert!(bytes as usize > INLINE && bytes as usize <= SIDE_BYTES);
-        self.beside(bytes, fill)
+        self.beside(bytes as usize, bytes, fill)
     }
 
-    /// The caller's entry with the address of a side buffer of [`SIDE_BYTES`] bytes, and what describes what is there.
-    fn beside(&self, description: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
-        let beside = &self.mine().own.side_buffers[self.round as usize % SIDE_BUFFERS];
-        let room = beside.room();
+    /// The caller's entry with the address of so many bytes beside it, and what describes what is there.
+    fn beside(&self, bytes: usize, description: u64, fill: impl FnOnce(*mut u8)) -> Option<&'a Entry> {
+        let room = self.room_beside(bytes);
         if room.is_null() {
             return None;
         }
-        self.await_readers(beside.round.load(Ordering::Relaxed));
-        beside.round.store(self.round, Ordering::Relaxed);
         fill(room);
         let entry = self.free_entry();
         // SAFETY: `free_entry` made sure that nobody reads the entry.
@@ -219,6 +188,26 @@ impl<'a> Round<'a> {
             entry.form.get().write(self.group.label.with(description));
         }
         Some(entry)
+    }
+
+    /// Room for so many bytes beside this round's entry, once nobody reads what it held before; null when memory is
+    /// short. Where ranks outnumber CPUs each entry has some of its own, since who must wait there for readers waits
+    /// for their CPU.
+    fn room_beside(&self, bytes: usize) -> *mut u8 {
+        let own = &self.mine().own;
+        if bytes <= BESIDE_ENTRY && has_ring(self.round) && self.is_crowded() {
+            self.free_entry();
+            let first = own.side_ring.room_of_ring();
+            let skipped = self.round as usize % RING * BESIDE_ENTRY;
+            return if first.is_null() { first } else { first.wrapping_add(skipped) };
+        }
+        let beside = &own.side_buffers[self.round as usize % SIDE_BUFFERS];
+        let room = beside.room();
+        if !room.is_null() {
+            self.await_readers(beside.round.load(Ordering::Relaxed), 8);
+            beside.round.store(self.round, Ordering::Relaxed);
+        }
+        room
     }
 
     /// The caller's entry with an address in it, to be published.
@@ -254,16 +243,29 @@ impl<'a> Round<'a> {
     #[inline]
     fn free_entry(&self) -> &'a Entry {
         let entry = self.mine().made_entry(self.round);
-        self.await_readers(entry.round.load(Ordering::Relaxed) & !SCHEDULED);
+        self.await_readers(entry.round.load(Ordering::Relaxed) & !SCHEDULED, RING as u32);
         entry
     }
 
-    /// Waits until every member has completed `round`.
+    /// Waits until every member has completed `round`, because of which the caller has no memory to post in.
     #[inline]
-    fn await_readers(&self, round: u64) {
+    fn await_readers(&self, round: u64, pauses: u32) {
         if self.mine().own.floor.load(Ordering::Relaxed) < round {
-            self.wait_completion(round, None);
+            self.await_room(round, pauses);
         }
+    }
+
+    /// The caller is as far ahead as it may be. Each look takes the lines that its readers write as they complete a
+    /// round, so it makes so many pauses in between, in which they complete several.
+    #[cold]
+    fn await_room(&self, round: u64, pauses: u32) {
+        for _ in 0..if self.is_crowded() { 0 } else { ROOM_LOOKS } {
+            if self.others().all(|it| has_completed(&self.slots[it], round)) {
+                break;
+            }
+            (0..pauses).for_each(|_| pause());
+        }
+        self.wait_completion(round, None);
     }
 
     /// Chooses `wanted` (this round, or this round [`SCHEDULED`]) in one of the words that `shared.rs` describes,
@@ -271,7 +273,7 @@ impl<'a> Round<'a> {
     fn choose(&self, word: &AtomicU64, wanted: u64) -> bool {
         let mut chosen = word.load(Ordering::SeqCst);
         if chosen & !SCHEDULED != self.round {
-            self.await_readers(self.round.saturating_sub(RING as u64));
+            self.await_readers(self.round.saturating_sub(RING as u64), 1);
             let swap = word.compare_exchange(chosen, wanted, Ordering::SeqCst, Ordering::SeqCst);
             chosen = swap.map_or_else(|chosen| chosen, |_| wanted);
         }
@@ -507,23 +509,13 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Ends the job: `member` has come to this round with another call than the caller. Data may have been exchanged
-    /// already, and others may wait for it, so there is no way on.
+    /// Ends the job: `member` has come to this round with another call than the caller.
     #[cold]
     #[inline(never)]
     pub(crate) fn end_crossed(&self, member: usize, theirs: Label) -> ! {
-        let (rank, mine) = (self.group.rank(), self.group.label);
+        let rank = self.group.rank();
         let other = rank.node().world_rank(self.group.members[member]);
-        let text = FixedText::<320>::of(format_args!(
-            "cohort: collectives of a communicator are not called in the same order: rank {} calls {mine}, and \
-             rank {other} {theirs}",
-            rank.world_rank(),
-        ));
-        // Ranks of tests are threads of one process.
-        #[cfg(any(test, feature = "testing"))]
-        panic!("{}", text.as_str());
-        #[cfg(not(any(test, feature = "testing")))]
-        cohort_core::lifecycle::abort(rank, 1, text.as_str())
+        crossed::end(rank, self.group.label, (other, theirs))
     }
 
     /// Ends the round: the caller reads no entry of it any more.

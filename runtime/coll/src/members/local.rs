@@ -60,6 +60,14 @@ pub(crate) const SIDE_BUFFERS: usize = 4;
 /// [`SIDE_BYTES`].
 pub(crate) const COPY_MAX: usize = 16 << 10;
 
+/// Bytes beside each entry of a ring, where ranks outnumber CPUs.
+pub(crate) const BESIDE_ENTRY: usize = 4 << 10;
+
+/// Whether the entry of a round is in the ring. What is beside it is used again no sooner than the entry.
+pub(crate) fn has_ring(round: u64) -> bool {
+    round >= FIRST as u64
+}
+
 /// What one member posts in one round. The first 48 bytes of data share the line of `round`.
 #[repr(C, align(64))]
 pub(crate) struct Entry {
@@ -130,7 +138,8 @@ impl Slot {
     fn free(&self, me: u32) {
         release_cursor(&self.own.cursor);
         self.own.rows.end(me);
-        self.own.side_buffers.iter().for_each(SideBuffer::free);
+        self.own.side_buffers.iter().for_each(|it| it.free(SideBuffer::LAYOUT));
+        self.own.side_ring.free(SideBuffer::RING_LAYOUT);
         let ring = self.ring.load(Ordering::Relaxed);
         if !ring.is_null() {
             // SAFETY: allocated in `make_ring` with the same layout.
@@ -156,6 +165,8 @@ pub(crate) struct Own {
     /// Where it is among the rows of nonblocking collectives.
     rows: Cursor,
     pub(crate) side_buffers: [SideBuffer; SIDE_BUFFERS],
+    /// [`BESIDE_ENTRY`] bytes for each entry of the ring.
+    pub(crate) side_ring: SideBuffer,
 }
 
 /// Memory for data of one round that does not fit in an entry, of which readers learn by the entry. Only the owner uses
@@ -170,12 +181,21 @@ pub(crate) struct SideBuffer {
 impl SideBuffer {
     /// Room of [`SIDE_BYTES`] bytes; null when memory is short.
     pub(crate) fn room(&self) -> *mut u8 {
+        self.room_of(Self::LAYOUT)
+    }
+
+    /// Room of [`BESIDE_ENTRY`] bytes for each entry of a ring; null when memory is short.
+    pub(crate) fn room_of_ring(&self) -> *mut u8 {
+        self.room_of(Self::RING_LAYOUT)
+    }
+
+    fn room_of(&self, layout: Layout) -> *mut u8 {
         let base = self.base.load(Ordering::Relaxed);
         if !base.is_null() {
             return base;
         }
         // SAFETY: the layout is not empty.
-        let base = unsafe { alloc(Self::LAYOUT) };
+        let base = unsafe { alloc(layout) };
         self.base.store(base, Ordering::Relaxed);
         base
     }
@@ -185,12 +205,17 @@ impl SideBuffer {
         Err(_) => panic!("a power of two"),
     };
 
-    /// Frees the room, which nobody uses any more.
-    fn free(&self) {
+    const RING_LAYOUT: Layout = match Layout::from_size_align(RING * BESIDE_ENTRY, 64) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a power of two"),
+    };
+
+    /// Frees the room of this layout, which nobody uses any more.
+    fn free(&self, layout: Layout) {
         let base = self.base.load(Ordering::Relaxed);
         if !base.is_null() {
-            // SAFETY: allocated in `room` with the same layout.
-            unsafe { dealloc(base, Self::LAYOUT) };
+            // SAFETY: allocated in `room_of` with the same layout, as callers say.
+            unsafe { dealloc(base, layout) };
         }
     }
 }

@@ -9,7 +9,8 @@ mod shared;
 pub use hierarchy::Count;
 pub(crate) use hierarchy::Hierarchy;
 pub(crate) use local::{
-    Awaits, COPY_MAX, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
+    Awaits, BESIDE_ENTRY, COPY_MAX, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES,
+    Slot, has_ring,
 };
 pub(crate) use node_map::NodeMap;
 pub use roster::Roster;

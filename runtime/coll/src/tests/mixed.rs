@@ -109,3 +109,27 @@ fn members_run_ahead_and_lag_behind() {
         run(size, WaitMode::Park);
     }
 }
+
+/// One kind of collective after the other, of data beside entries: who only gives gets as far ahead as there are
+/// entries, where ranks outnumber CPUs and where they do not, and others read what was meant for them.
+#[test]
+fn members_that_only_give_run_far_ahead() {
+    for wait in [WaitMode::Auto, WaitMode::Park] {
+        for size in [2, 6] {
+            let node = Node::for_test_with(size, Settings { wait, ..Settings::DEFAULT });
+            on_node(node, |group| {
+                let mut common = Random::new(7);
+                for kind in [1, 3, 5] {
+                    for round in 0..600 {
+                        let count = [61, 100, 256, 1024, 1025][common.below(5) as usize];
+                        let takes = (group.me == 0) == (kind == 3);
+                        if takes && round % 150 == 10 {
+                            thread::sleep(Duration::from_millis(2));
+                        }
+                        one(group, kind, 0, count, round);
+                    }
+                }
+            });
+        }
+    }
+}
