@@ -204,7 +204,7 @@ impl<'a> Round<'a> {
         let beside = &own.side_buffers[self.round as usize % SIDE_BUFFERS];
         let room = beside.room();
         if !room.is_null() {
-            self.await_readers(beside.round.load(Ordering::Relaxed), 8);
+            self.await_readers(beside.round.load(Ordering::Relaxed));
             beside.round.store(self.round, Ordering::Relaxed);
         }
         room
@@ -243,27 +243,30 @@ impl<'a> Round<'a> {
     #[inline]
     fn free_entry(&self) -> &'a Entry {
         let entry = self.mine().made_entry(self.round);
-        self.await_readers(entry.round.load(Ordering::Relaxed) & !SCHEDULED, RING as u32);
+        let before = entry.round.load(Ordering::Relaxed) & !SCHEDULED;
+        if self.mine().own.floor.load(Ordering::Relaxed) < before {
+            self.await_room(before);
+        }
         entry
     }
 
-    /// Waits until every member has completed `round`, because of which the caller has no memory to post in.
+    /// Waits until every member has completed `round`.
     #[inline]
-    fn await_readers(&self, round: u64, pauses: u32) {
+    fn await_readers(&self, round: u64) {
         if self.mine().own.floor.load(Ordering::Relaxed) < round {
-            self.await_room(round, pauses);
+            self.wait_completion(round, None);
         }
     }
 
-    /// The caller is as far ahead as it may be. Each look takes the lines that its readers write as they complete a
-    /// round, so it makes so many pauses in between, in which they complete several.
+    /// The same of a caller that is as many rounds ahead as there are entries. Each look takes the lines that its
+    /// readers write as they complete a round, so it makes some pauses in between, in which they complete several.
     #[cold]
-    fn await_room(&self, round: u64, pauses: u32) {
+    fn await_room(&self, round: u64) {
         for _ in 0..if self.is_crowded() { 0 } else { ROOM_LOOKS } {
             if self.others().all(|it| has_completed(&self.slots[it], round)) {
                 break;
             }
-            (0..pauses).for_each(|_| pause());
+            (0..RING).for_each(|_| pause());
         }
         self.wait_completion(round, None);
     }
@@ -273,7 +276,7 @@ impl<'a> Round<'a> {
     fn choose(&self, word: &AtomicU64, wanted: u64) -> bool {
         let mut chosen = word.load(Ordering::SeqCst);
         if chosen & !SCHEDULED != self.round {
-            self.await_readers(self.round.saturating_sub(RING as u64), 1);
+            self.await_readers(self.round.saturating_sub(RING as u64));
             let swap = word.compare_exchange(chosen, wanted, Ordering::SeqCst, Ordering::SeqCst);
             chosen = swap.map_or_else(|chosen| chosen, |_| wanted);
         }
