@@ -54,7 +54,12 @@ fn placements(size: u32) -> Vec<Vec<Vec<u32>>> {
             let blocks = vec![(0..third).collect(), (third..end).collect(), vec![end]];
             let odd = (0..size).filter(|rank| rank % 2 == 1).collect();
             let even = (0..size).rev().filter(|rank| rank % 2 == 0).collect();
-            vec![blocks, vec![odd, even]]
+            let mut all = vec![blocks, vec![odd, even]];
+            if size > 5 {
+                let each = (2..5).map(|rank| vec![rank]);
+                all.push([vec![0, 1]].into_iter().chain(each).chain([(5..size).collect()]).collect());
+            }
+            all
         }
     }
 }

@@ -11,7 +11,7 @@
 
 use super::round::Round;
 use crate::args::{Call, Reduction};
-use crate::members::{INLINE, LocalGroup};
+use crate::members::{BESIDE_ENTRY, COPY_MAX, INLINE, LocalGroup};
 use crate::nonblocking::{AT_ONCE_MAX, Manner, Spot, finish, post};
 use crate::spin::runs_others;
 use cohort_base::settings::{Algorithm, Algorithms};
@@ -23,6 +23,10 @@ const BCAST_MIN: u64 = 64 << 10;
 /// Bytes for each member that the last to come moves alone when ranks outnumber CPUs: it takes about as long as to let
 /// a rank run for a moment.
 const ALONE_OF_EACH: u64 = 64 << 10;
+
+/// Bytes of all operands of a scan that every member folds; the same where ranks outnumber CPUs.
+const SCAN_FOLD_MAX: usize = 32 << 10;
+const CROWDED_SCAN_FOLD_MAX: usize = 16 << 10;
 
 /// Who moves the data of a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,17 @@ pub(crate) fn is_long_bcast(group: &LocalGroup<'_>, bytes: u64) -> bool {
         Algorithm::Auto => bytes >= BCAST_MIN,
         chosen => chosen == Algorithm::Schedule,
     }
+}
+
+/// Longest operand of a scan that each member folds with those of all earlier ones. Users' operations are called for
+/// each element once, beyond an entry's worth.
+pub(crate) fn scan_copied_max(group: &LocalGroup<'_>, calls_user: bool) -> u64 {
+    let (total, most) = match group.is_crowded() {
+        _ if calls_user => (0, INLINE),
+        true => (CROWDED_SCAN_FOLD_MAX, BESIDE_ENTRY),
+        false => (SCAN_FOLD_MAX, COPY_MAX),
+    };
+    (total / group.size()).clamp(INLINE, most) as u64
 }
 
 /// The algorithm that the settings name for an operation.
@@ -103,7 +118,11 @@ fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers>
     };
     let bytes = bytes?;
     let movers = movers(group, bytes.saturating_mul(times as u64));
-    let wanted = bytes > INLINE as u64 && movers == Movers::Last;
+    let meets_once = match call {
+        Call::Scan { .. } => scan_copied_max(group, false),
+        _ => INLINE as u64,
+    };
+    let wanted = bytes > meets_once && movers == Movers::Last;
     let is_chosen = Round::begin(group).agree_on_pool(wanted);
     is_chosen.then_some(movers)
 }

@@ -8,6 +8,7 @@ use crate::fold::{Folder, Runner};
 use crate::members::{INLINE, LocalGroup};
 use crate::memory::{Scratch, reserve};
 use cohort_core::EngineError;
+use cohort_datatype::op::Kernel;
 use cohort_datatype::unpack_bytes;
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -58,7 +59,7 @@ impl Folder<'_> {
         if unsafe { self.fold_dense(round, &members, range.start * size, count, output) } {
             return Ok(());
         }
-        check_sizes(round)?;
+        check_sizes(round, 0..round.members())?;
         if count == 0 {
             return Ok(());
         }
@@ -132,8 +133,8 @@ impl Folder<'_> {
     /// first one on.
     ///
     /// # Safety
-    /// All members have posted operands, the caller one of `count` elements; `output` is a live buffer of that
-    /// length.
+    /// The caller, and the members before it, have posted operands, the caller one of `count` elements; `output` is a
+    /// live buffer of that length.
     ///
     /// # Errors
     /// Those of [`check_sizes`], no memory.
@@ -144,7 +145,19 @@ impl Folder<'_> {
         count: u64,
         output: *mut u8,
     ) -> Result<(), EngineError> {
-        check_sizes(round)?;
+        check_sizes(round, 0..round.me() + 1)?;
+        if let Some(kernel) = self.kernel().filter(|_| self.datatype().is_dense()) {
+            let mut start = 0;
+            let mut room = PrefixRoom(MaybeUninit::uninit());
+            let pieces = if members > 2 { self.piece(PREFIX_BYTES as u64) } else { count };
+            while start < count {
+                let range = start..count.min(start.saturating_add(pieces));
+                start = range.end;
+                // SAFETY: the caller's promise; the room takes a piece.
+                unsafe { self.prefix_of_dense((round, members), kernel, range, (room.0.as_mut_ptr().cast(), output)) };
+            }
+            return Ok(());
+        }
         if !self.datatype().is_dense() {
             let scratch = [Scratch::new(self, count)?, Scratch::new(self, count)?];
             let rooms = scratch.each_ref().map(|scratch| scratch.base);
@@ -163,6 +176,40 @@ impl Folder<'_> {
             unsafe { self.prefix_of_piece(round, members, range, (rooms, output)) };
         }
         Ok(())
+    }
+
+    /// [`Folder::prefix_of_entries`] of elements `range` of a predefined operation, whose elements have no gaps. The
+    /// room, which takes them, is for prefixes in between.
+    ///
+    /// # Safety
+    /// As there, and the posts are as long as `output`.
+    unsafe fn prefix_of_dense(
+        &self,
+        (round, members): (&Round<'_>, usize),
+        kernel: Kernel,
+        range: Range<u64>,
+        (room, output): (*mut u8, *mut u8),
+    ) {
+        let bytes = self.bytes_of(range.start) as usize..self.bytes_of(range.end) as usize;
+        let posted = |member| match round.posted::<Addresses>(member) {
+            Posted::Inline(data) => data[bytes.clone()].as_ptr(),
+            Posted::Address(_) => round.end_crossed(member, round.label()),
+        };
+        let (count, last) = ((range.end - range.start) as usize, members - 1);
+        let output = self.at(output, range.start);
+        let mut prefix = posted(0);
+        // SAFETY: the posts hold the range, either target takes it, and a target is not where the prefix is.
+        unsafe {
+            if last == 0 {
+                copy_small(prefix, output, bytes.len());
+            }
+            for member in 1..members {
+                let target = if (last - member) % 2 == 0 { output } else { room };
+                copy_small(posted(member), target, bytes.len());
+                kernel(prefix, target, count);
+                prefix = target;
+            }
+        }
     }
 
     /// [`Folder::prefix_of_entries`] of some of the elements, of which each of two rooms takes as many.
@@ -209,14 +256,14 @@ impl Folder<'_> {
     }
 }
 
-/// Looks whether the operands that all members have posted are equally long, as MPI demands. All members find the
-/// same.
+/// Looks whether the operands that these members have posted are equally long, as MPI demands. Members that look at the
+/// same ones find the same.
 ///
 /// # Errors
 /// [`EngineError::Truncated`], which names the longest and the shortest.
-fn check_sizes(round: &Round<'_>) -> Result<(), EngineError> {
+fn check_sizes(round: &Round<'_>, members: Range<usize>) -> Result<(), EngineError> {
     let (mut buffer, mut message) = (u64::MAX, 0);
-    for member in 0..round.members() {
+    for member in members {
         let bytes = match round.posted(member) {
             Posted::Inline(data) => data.len() as u64,
             Posted::Address(Addresses { bytes, .. }) => *bytes,
@@ -256,7 +303,7 @@ pub(crate) fn in_blocks(
     let round = Round::begin(group);
     round.post_address(&own);
     round.exchange();
-    let agreed = check_sizes(&round).and_then(|()| {
+    let agreed = check_sizes(&round, 0..round.members()).and_then(|()| {
         (0..group.size()).for_each(|member| all.push(*round.record::<Addresses>(member)));
         check_layouts(&all)
     });

@@ -15,6 +15,8 @@
 //! waiter's heavy barrier, so whoever looks after that sees it; and whoever looked, in vain, before it had posted
 //! before it too, and the waiter sees them both.
 
+mod announce;
+
 use super::crossed;
 use super::record::{ADDRESS, PARTS, PARTS_BESIDE};
 pub(crate) use super::record::{Posted, Record};
@@ -366,40 +368,20 @@ impl<'a> Round<'a> {
         self.raise_floor(self.round - 1);
     }
 
-    /// After the only post of the round: wakes the members that wait for it.
-    pub(crate) fn announce(&self) {
-        self.others().for_each(|member| self.announce_at(member));
-    }
-
-    /// After a post: wakes those of these members that wait for it.
-    pub(crate) fn announce_among(&self, members: impl Iterator<Item = u32>) {
-        members.for_each(|member| self.announce_at(member as usize));
-    }
-
-    #[inline]
-    fn announce_at(&self, member: usize) {
-        let awaits = &self.slots[member].awaits.posts;
-        if awaits.load(Ordering::SeqCst) == self.round {
-            self.wake(member);
-        }
-    }
-
-    /// After a post that only `root` reads: wakes it when everyone has posted.
-    pub(crate) fn announce_to(&self, root: usize) {
-        let awaits = &self.slots[root].awaits.posts;
-        if awaits.load(Ordering::SeqCst) != self.round {
-            return;
-        }
-        fence(Ordering::SeqCst);
-        if self.others().all(|it| it == root || self.has_posted(it)) {
-            self.wake(root);
-        }
-    }
-
     /// Waits for the posts of all other members.
     #[inline]
     pub(crate) fn await_all(&self) {
         let mut missing = self.others().peekable();
+        self.await_posts(None, move || {
+            while missing.next_if(|&member| self.has_posted(member)).is_some() {}
+            missing.peek().is_none()
+        });
+    }
+
+    /// Waits for the posts of the members before the caller.
+    #[inline]
+    pub(crate) fn await_earlier(&self) {
+        let mut missing = (0..self.me()).peekable();
         self.await_posts(None, move || {
             while missing.next_if(|&member| self.has_posted(member)).is_some() {}
             missing.peek().is_none()

@@ -1,11 +1,16 @@
 //! Collectives that compute: reduce, allreduce, reduce_scatter, scan.
 
 use super::data::{Ints, Random, double, int, int_layouts};
-use super::on_ranks;
+use super::{on_node, on_nodes, on_ranks};
 use crate::{Group, Reduction, Scan, allreduce, reduce, reduce_scatter, scan};
+use cohort_base::settings::{Settings, WaitMode};
 use cohort_core::EngineError;
+use cohort_core::node::Node;
 use cohort_datatype::op::{Op, PredefinedOp, UserOp};
 use cohort_datatype::{Buffer, CountForm, Type, TypeRef, indexed, pack, resized, unpack};
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 use std::vec;
 use std::vec::Vec;
 
@@ -87,6 +92,41 @@ fn sums_of_all_kinds() {
                 all_kinds(group, round, some_count(&mut random), root);
             }
         });
+    }
+}
+
+/// Each member begins when the one before has done all of its scans, which has waited for nobody behind it then.
+#[test]
+fn early_members_of_a_scan_wait_for_no_later_one() {
+    let alone = |group: &Group<'_>, through: &AtomicU32, long: u64| {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while through.load(Ordering::Acquire) < group.me && Instant::now() < limit {
+            thread::yield_now();
+        }
+        let was_in_time = through.load(Ordering::Acquire) == group.me;
+        // As many as an early member may be ahead.
+        for round in 0..12 {
+            let (count, me) = ([3, long][round % 2], group.me as usize);
+            let (input, mut output) = (operand(me, count, round), vec![0.0; count as usize]);
+            let double = double();
+            let kind = [Scan::Inclusive, Scan::Exclusive][round / 2 % 2];
+            scan(group, &doubles(Some(&input), &mut output, &double), kind).expect("scan");
+            let end = me + usize::from(kind == Scan::Inclusive);
+            assert!(end == 0 || output == fold(0..end, count, round), "{round}");
+        }
+        through.fetch_add(1, Ordering::Release);
+        assert!(was_in_time, "member {} came before its time", group.me);
+    };
+    for (size, wait) in [(2, WaitMode::Auto), (2, WaitMode::Park), (5, WaitMode::Auto), (5, WaitMode::Park)] {
+        let through = AtomicU32::new(0);
+        let node = Node::for_test_with(size, Settings { wait, ..Settings::DEFAULT });
+        // Beside entries only where ranks outnumber CPUs.
+        let long = if wait == WaitMode::Park { 60 } else { 30 };
+        on_node(node, |group| alone(group, &through, long));
+    }
+    for nodes in [vec![vec![0, 1], vec![2]], vec![vec![0], vec![1, 2], vec![3], vec![4, 5]], vec![vec![0], vec![1]]] {
+        let through = AtomicU32::new(0);
+        on_nodes(&nodes, |group| alone(group, &through, 30));
     }
 }
 

@@ -35,6 +35,10 @@ const TREE_MOST: usize = 8;
 /// Bytes of all operands of a group whose members each fold all of them.
 const EVERYWHERE_MOST: u64 = 32 << 10;
 
+/// The longest group whose members pass prefixes on from one to the next whatever the setting: scans that follow each
+/// other overlap so, and few messages are needed.
+const SCAN_CHAIN_MOST: usize = 4;
+
 /// Bytes of operands that a member which folds them one after the other receives at a time; at least one.
 const WINDOW: u64 = 1 << 20;
 
@@ -424,7 +428,8 @@ pub(crate) fn scan<'a>(
     call: &Reduction<'a>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    match is_grouped_by_rank(schedule.rank(), folder.op(), folder.datatype()) {
+    let (_, size) = schedule.place();
+    match size <= SCAN_CHAIN_MOST || is_grouped_by_rank(schedule.rank(), folder.op(), folder.datatype()) {
         true => scan_linear(schedule, folder, call, kind),
         false => {
             let everyone = schedule.everyone();
@@ -433,8 +438,8 @@ pub(crate) fn scan<'a>(
     }
 }
 
-/// [`scan`] as within a node, `((operand[0] op operand[1]) op …)`: each member continues what the one before
-/// it has.
+/// [`scan`] as within a node, `((operand[0] op operand[1]) op …)`: each member continues what the one before it has,
+/// and waits for no later one.
 fn scan_linear<'a>(
     schedule: &mut ScheduleBuilder<'a>,
     folder: &Folder<'a>,
@@ -442,20 +447,29 @@ fn scan_linear<'a>(
     kind: Scan,
 ) -> Result<(), EngineError> {
     let (me, size) = schedule.place();
-    let (so_far, before) = (schedule.room(folder, call.count())?, schedule.room(folder, call.count())?);
-    schedule.copy(call.operand(), so_far);
+    let (operand, result) = (call.operand(), call.result);
+    let so_far = match kind {
+        Scan::Inclusive => result,
+        // The result would take its place.
+        Scan::Exclusive if me > 0 && me + 1 < size => schedule.room(folder, call.count())?,
+        Scan::Exclusive => operand,
+    };
+    if so_far.base() != operand.base() {
+        schedule.copy(operand, so_far);
+    }
     if me > 0 {
+        let before = match kind {
+            Scan::Inclusive => schedule.room(folder, call.count())?,
+            Scan::Exclusive => result,
+        };
         schedule.receive_operand(me - 1, before);
         schedule.wait();
-        schedule.fold(before, so_far);
+        if kind == Scan::Inclusive || me + 1 < size {
+            schedule.fold(before, so_far);
+        }
     }
     if me + 1 < size {
         schedule.send(me + 1, so_far);
-    }
-    match kind {
-        Scan::Inclusive => schedule.copy(so_far, call.result),
-        Scan::Exclusive if me > 0 => schedule.copy(before, call.result),
-        Scan::Exclusive => {}
     }
     Ok(())
 }

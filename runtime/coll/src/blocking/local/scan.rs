@@ -1,7 +1,7 @@
 //! Scan and exscan: member *i* gets the fold of the operands up to its own.
 //!
-//! Small (an entry's worth, or, where it saves a meeting, a side buffer's): everybody posts its operand and folds those
-//! that it needs.
+//! Small (an entry's worth, or a side buffer's): everybody posts its operand and folds those that it needs. Nobody
+//! waits for a later member, so early ones run ahead.
 //!
 //! Prefixes grow from the first operand on, `(operand[0] op operand[1]) op …`, whatever the size.
 //!
@@ -9,8 +9,8 @@
 //! prefixes of it in one pass over the operands, writing each where it belongs. As in
 //! reduce, a share is touched by one member only, so in-place needs no copies.
 
-use super::reduce::everyone_folds_max;
 use crate::args::{Reduction, Scan};
+use crate::blocking::choice::scan_copied_max;
 use crate::blocking::operands::in_blocks;
 use crate::blocking::round::{Finish, Round};
 use crate::fold::{Folder, Runner, share};
@@ -40,19 +40,22 @@ pub(super) fn scan(
             return Ok(());
         }
         let operand = call.operand();
-        if operand.bytes() > everyone_folds_max(group, folder) {
+        if operand.bytes() > scan_copied_max(group, folder.calls_user()) {
             return scan_by_shares(group, folder, call, kind);
         }
         let round = Round::begin(group);
         round.post_data(&operand)?;
-        round.exchange();
+        round.announce_to_later();
         let end = match kind {
             Scan::Inclusive => group.me() + 1,
             Scan::Exclusive => group.me(),
         };
         let result = match end {
             0 => Ok(()),
-            _ => folder.prefix_of_entries(&round, end, call.count(), call.output()),
+            _ => {
+                round.await_earlier();
+                folder.prefix_of_entries(&round, end, call.count(), call.output())
+            }
         };
         round.finish(Finish::Nobody);
         result

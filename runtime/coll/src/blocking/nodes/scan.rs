@@ -1,8 +1,12 @@
-//! Scan and exscan in which one member of each node, the last one, sends and receives for all of them.
+//! Scan and exscan in which members of each node send and receive for all of them.
 //!
-//! The members of a node scan their operands among themselves. So its last one knows what they fold to together. Those
-//! of all nodes scan that, and what comes before a node is folded into the prefix of each of its members. Only where
-//! nodes have consecutive members, and where operands may be grouped by node.
+//! The members of a node scan their operands among themselves. So its last one knows what they fold to together. What
+//! comes before a node is folded into the prefix of each of its members. Only where nodes have consecutive members, and
+//! where operands may be grouped by node.
+//!
+//! A few nodes are a chain: the last member of each sends what all so far fold to, and the first one of the next
+//! receives it. Nobody waits for a later member then, so that scans which follow each other overlap. Of more nodes the
+//! last members scan what their nodes fold to in few steps.
 
 use super::goes_on;
 use crate::args::{Call, Reduction, Scan};
@@ -18,6 +22,9 @@ use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 
+/// Nodes of which one sends to the next. In so few it is hardly later at the last one than by doubling.
+const CHAIN_MOST: usize = 4;
+
 /// Scan and exscan.
 ///
 /// # Errors
@@ -29,10 +36,13 @@ pub(super) fn scan(
     kind: Scan,
 ) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
+    let is_chain = hierarchy.nodes() <= CHAIN_MOST;
     let is_last = here.me() + 1 == here.size();
-    // At the node's last member: what its members fold to, unless that is its result, and what comes before the node.
+    // Who learns what comes before the node.
+    let is_told = if is_chain { here.me() == 0 } else { is_last };
+    // What the node's members fold to, unless that is a result, and what comes before the node.
     let room = |is_needed| if is_needed { call.count() } else { 0 };
-    let rooms = [room(is_last && kind == Scan::Exclusive), room(is_last)];
+    let rooms = [room(is_last && kind == Scan::Exclusive), room(is_told && !(is_chain && hierarchy.this_node() == 0))];
     let scratch = [Scratch::new(folder, rooms[0])?, Scratch::new(folder, rooms[1])?];
     // SAFETY: there is room for so many elements, to the end of this call.
     let [total, before] = [0, 1].map(|it| unsafe { folder.buffer(scratch[it].base, rooms[it]) });
@@ -43,6 +53,9 @@ pub(super) fn scan(
     if !goes_on(outcome) {
         return outcome;
     }
+    if is_chain {
+        return outcome.and(along_nodes(group, hierarchy, (call, folder), kind, [total, before]));
+    }
     let outcome = match is_last {
         true => outcome.and(among_nodes(group, hierarchy, (call, folder), kind, [total, before])),
         false => outcome,
@@ -50,7 +63,46 @@ pub(super) fn scan(
     if hierarchy.this_node() == 0 {
         return outcome;
     }
-    outcome.and(put_before(&here, (call, folder), kind, is_last.then_some(before)))
+    outcome.and(put_before(&here, (call, folder), kind, (here.size() - 1, before)))
+}
+
+/// At each member, once the prefixes among those of its node are there: what comes before the node is received, and
+/// what all so far fold to is sent on.
+fn along_nodes<'a>(
+    group: &Caller<'a>,
+    hierarchy: &Hierarchy,
+    (call, folder): (&Reduction<'a>, &Folder<'a>),
+    kind: Scan,
+    [total, before]: [Buffer<'a>; 2],
+) -> Result<(), EngineError> {
+    let here = group.local(hierarchy);
+    let node = hierarchy.this_node();
+    let mut outcome = Ok(());
+    if node > 0 {
+        if here.me() == 0 {
+            let last_before = hierarchy.members(node - 1).last().map_or(0, |&it| it as usize);
+            let mut schedule = builder(group, Some(*folder));
+            schedule.receive_operand(last_before, before);
+            outcome = run(group.owner, schedule);
+        }
+        outcome = outcome.and(put_before(&here, (call, folder), kind, (0, before)));
+    }
+    if here.me() + 1 < here.size() || node + 1 == hierarchy.nodes() {
+        return outcome;
+    }
+    let so_far = match kind {
+        Scan::Inclusive => call.result,
+        Scan::Exclusive => {
+            // The very first member has no result.
+            if node > 0 || here.me() > 0 {
+                folder.combine_buffers(call.result, total, Runner::Owner);
+            }
+            total
+        }
+    };
+    let mut schedule = builder(group, Some(*folder));
+    schedule.send(hierarchy.members(node + 1)[0] as usize, so_far);
+    outcome.and(run(group.owner, schedule))
 }
 
 /// At the last member of a node: what it folds to, and what the nodes before it do.
@@ -76,13 +128,13 @@ fn among_nodes<'a>(
     run(group.owner, schedule)
 }
 
-/// Folds what comes before the node, which its last member has, into a member's prefix: straight from there if it is
-/// long.
+/// Folds what comes before the node, which the member at a place has, into a member's prefix: straight from there if it
+/// is long.
 fn put_before(
     here: &LocalGroup<'_>,
     (call, folder): (&Reduction<'_>, &Folder<'_>),
     kind: Scan,
-    before: Option<Buffer<'_>>,
+    (place, before): (usize, Buffer<'_>),
 ) -> Result<(), EngineError> {
     let put = |before: Buffer<'_>| match kind {
         Scan::Exclusive if here.me() == 0 => copy_whole(call.result, before),
@@ -91,17 +143,19 @@ fn put_before(
             Ok(())
         }
     };
+    if here.size() == 1 {
+        return put(before);
+    }
     let round = Round::begin(here);
-    if let Some(before) = before {
+    if here.me() == place {
         let exposed = round.post_copied(&before);
         round.announce();
         let outcome = put(before);
         round.finish(Finish::after(exposed, Finish::Everyone));
         return outcome;
     }
-    let last = here.size() - 1;
-    round.await_member(last);
-    let outcome = match round.posted::<Buffer<'_>>(last) {
+    round.await_member(place);
+    let outcome = match round.posted::<Buffer<'_>>(place) {
         // Members that disagree about lengths or layouts have failed before, and go on.
         Posted::Address(theirs)
             if theirs.count() == call.count() && layout_of(theirs.datatype()) == folder.layout() =>
@@ -111,7 +165,7 @@ fn put_before(
         _ => Scratch::new(folder, call.count()).and_then(|scratch| {
             // SAFETY: there is room for so many elements, as long as they are used.
             let own = unsafe { folder.buffer(scratch.base, call.count()) };
-            round.receive_buffer(last, own).and_then(|()| put(own))
+            round.receive_buffer(place, own).and_then(|()| put(own))
         }),
     };
     round.finish(Finish::Nobody);
