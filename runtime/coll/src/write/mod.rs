@@ -19,6 +19,6 @@ pub(crate) use calls::write_among;
 pub(crate) use calls::{has_carriers, is_led, partners, write};
 pub(crate) use led::{Led, write_led};
 pub(crate) use node::write_for_node;
-pub(crate) use reducing::scan_before;
+pub(crate) use reducing::{SCAN_CHAIN_MOST, scan_before};
 pub(crate) use spreading::exchange;
 pub(crate) use two_groups::{Sides, write_between};

@@ -35,9 +35,9 @@ const TREE_MOST: usize = 8;
 /// Bytes of all operands of a group whose members each fold all of them.
 const EVERYWHERE_MOST: u64 = 32 << 10;
 
-/// The longest group whose members pass prefixes on from one to the next whatever the setting: scans that follow each
-/// other overlap so, and few messages are needed.
-const SCAN_CHAIN_MOST: usize = 4;
+/// The most members, or nodes, that pass prefixes on from one to the next whatever the setting: scans that follow each
+/// other overlap so, and few messages are needed. The last of four gets its own after three messages in place of two.
+pub(crate) const SCAN_CHAIN_MOST: usize = 4;
 
 /// Bytes of operands that a member which folds them one after the other receives at a time; at least one.
 const WINDOW: u64 = 1 << 20;

@@ -17,13 +17,10 @@ use crate::data::copy_whole;
 use crate::fold::{Folder, Runner, layout_of};
 use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::{Scratch, reserve};
-use crate::write::{Subgroup, scan_before};
+use crate::write::{SCAN_CHAIN_MOST, Subgroup, scan_before};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
-
-/// Nodes of which one sends to the next. In so few it is hardly later at the last one than by doubling.
-const CHAIN_MOST: usize = 4;
 
 /// Scan and exscan.
 ///
@@ -36,7 +33,7 @@ pub(super) fn scan(
     kind: Scan,
 ) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
-    let is_chain = hierarchy.nodes() <= CHAIN_MOST;
+    let is_chain = hierarchy.nodes() <= SCAN_CHAIN_MOST;
     let is_last = here.me() + 1 == here.size();
     // Who learns what comes before the node.
     let is_told = if is_chain { here.me() == 0 } else { is_last };
@@ -156,11 +153,15 @@ fn put_before(
     }
     round.await_member(place);
     let outcome = match round.posted::<Buffer<'_>>(place) {
-        // Members that disagree about lengths or layouts have failed before, and go on.
+        // Members that disagree about lengths or layouts fail, and go on.
         Posted::Address(theirs)
             if theirs.count() == call.count() && layout_of(theirs.datatype()) == folder.layout() =>
         {
             put(*theirs)
+        }
+        // Only who came later has noticed; what is missing is not folded.
+        posted if length_of(&posted) < call.result.bytes() => {
+            Err(EngineError::Truncated { message: call.result.bytes(), buffer: length_of(&posted) })
         }
         _ => Scratch::new(folder, call.count()).and_then(|scratch| {
             // SAFETY: there is room for so many elements, as long as they are used.
@@ -170,4 +171,12 @@ fn put_before(
     };
     round.finish(Finish::Nobody);
     outcome
+}
+
+/// Bytes that a member has posted.
+fn length_of(posted: &Posted<'_, Buffer<'_>>) -> u64 {
+    match posted {
+        Posted::Inline(data) => data.len() as u64,
+        Posted::Address(theirs) => theirs.bytes(),
+    }
 }
