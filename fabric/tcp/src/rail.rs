@@ -37,16 +37,19 @@ const DIRECT_MAX: usize = 2;
 /// Longest packet that is copied when it is submitted.
 const COPY_MAX: usize = 1024;
 
+/// Bytes that frames for one node have room for at first, when they are submitted.
+const PART: usize = 2 << 10;
+
 /// Bytes that may be submitted at a time.
 const SUBMITTED_MAX: usize = 64 << 10;
 
 /// Packets that wait for who has the lock.
 #[derive(Debug, Default)]
 struct Submitted {
-    /// Whole frames.
-    bytes: Vec<u8>,
-    /// For which node how many of the bytes are.
-    parts: Vec<(u32, usize)>,
+    /// Nodes, and the frames for each.
+    parts: Vec<(u32, Vec<u8>)>,
+    /// Bytes of all frames.
+    bytes: usize,
 }
 
 /// A rail.
@@ -194,7 +197,7 @@ impl Rail {
         let all: usize = packets.iter().map(|one| HEAD + length_of(one)).sum();
         let mut total = None;
         self.state.submit(|submitted| {
-            let bytes = submitted.bytes.len() + all;
+            let bytes = submitted.bytes + all;
             if bytes <= SUBMITTED_MAX {
                 for &packet in packets {
                     submitted.add(node, way, packet);
@@ -214,14 +217,16 @@ fn length_of(packet: &Packet<'_>) -> usize {
 impl Submitted {
     fn add(&mut self, node: u32, way: Way, packet: Packet<'_>) {
         let length = length_of(&packet);
-        let head = head_of_packet(way, length);
-        self.bytes.extend_from_slice(&head.bytes());
-        self.bytes.extend_from_slice(packet.header);
-        self.bytes.extend_from_slice(packet.body);
-        match self.parts.last_mut() {
-            Some((last, bytes)) if *last == node => *bytes += HEAD + length,
-            _ => self.parts.push((node, HEAD + length)),
-        }
+        let found = self.parts.iter().rposition(|&(one, _)| one == node);
+        let part = found.unwrap_or_else(|| {
+            self.parts.push((node, Vec::with_capacity(PART)));
+            self.parts.len() - 1
+        });
+        let frames = &mut self.parts[part].1;
+        frames.extend_from_slice(&head_of_packet(way, length).bytes());
+        frames.extend_from_slice(packet.header);
+        frames.extend_from_slice(packet.body);
+        self.bytes += HEAD + length;
     }
 }
 
@@ -235,12 +240,9 @@ impl Held<'_> {
         let Some(taken) = self.rail.state.take() else {
             return;
         };
-        let mut rest = &taken.bytes[..];
-        for &(node, length) in &taken.parts {
-            let (frames, others) = rest.split_at(length);
-            rest = others;
+        for (node, frames) in &taken.parts {
             // What is for a lost node goes nowhere; its loss has been told.
-            if let Ok(mut stream) = self.stream_to(node) {
+            if let Ok(mut stream) = self.stream_to(*node) {
                 if !stream.has_left {
                     stream.send_copy(self.caller, frames);
                 }

@@ -38,8 +38,11 @@ const GATE: u64 = 1 << 62;
 /// What a message costs besides its data.
 const MESSAGE_COST: u64 = 128;
 
-/// Longest data of a packet that goes with others in one call.
+/// Longest data of a packet that goes with others behind it in one call.
 const TOGETHER_BYTES: usize = 512;
+
+/// Longest data of the last packet of such a call.
+const TOGETHER_LAST: usize = 16 << 10;
 
 /// [`Links`] of the list of links with packets that wait.
 pub const IN_BUSY: u8 = 0;
@@ -450,7 +453,8 @@ impl Link {
     }
 }
 
-/// Sends the first packets of a link in one call, if they are short and the transport takes them so. Returns how many.
+/// Sends the first packets of a link in one call, if all but the last are short and the transport takes them so.
+/// Returns how many.
 fn send_together(claim: &mut Claim<'_>, link: RecordRef<Link>, caller: LocalRank) -> u32 {
     let mut waiting = [const { None }; TOGETHER_MAX];
     let mut count = 0;
@@ -458,10 +462,10 @@ fn send_together(claim: &mut Claim<'_>, link: RecordRef<Link>, caller: LocalRank
     let mut next = link.first.get();
     while let Some(packet) = next
         && count < TOGETHER_MAX
-        && packet.length.get() <= TOGETHER_BYTES
+        && packet.length.get() <= TOGETHER_LAST
     {
         waiting[count] = Some(packet);
-        next = packet.next.get();
+        next = packet.next.get().filter(|_| packet.length.get() <= TOGETHER_BYTES);
         count += 1;
     }
     let mut packets = [cohort_fabric::Packet::EMPTY; TOGETHER_MAX];

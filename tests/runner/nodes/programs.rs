@@ -41,6 +41,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/files of isolated ranks".into(), files_of_isolated_ranks),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
+        trial("nodes/bursts to three nodes".into(), bursts_to_three_nodes),
         trial("nodes/COHORT_REDUCE_ORDER=ranks makes placement no difference".into(), any_placement),
     ];
     for carriers in ["auto", "alone", "one", "all"] {
@@ -306,6 +307,18 @@ fn without_pip_exec() -> Outcome {
 fn isolated() -> Outcome {
     let job = Program::new(place::built_file("pip-exec")?).args(["--isolate", "-n", "3"]).arg(ring("nodes-isolated")?);
     job.run()?.expect_code(0)?.expect_text("the token counts 3")?;
+    Ok(())
+}
+
+/// What a burst has left arrives at each of several nodes.
+fn bursts_to_three_nodes() -> Outcome {
+    let source = programs::source("burst_left.c");
+    let executable = programs::compile_as("nodes-bursts", &source, Abi::Mpi5, &[])?;
+    let hosts = Hosts::new(4)?;
+    for progress in ["none", "steal"] {
+        let job = hosts.pip_exec("1")?.env("COHORT_PROGRESS", progress).arg(&executable);
+        job.seconds(60).run()?.expect_code(0)?.expect_text("passed")?;
+    }
     Ok(())
 }
 
