@@ -89,7 +89,7 @@ impl TcpNetwork {
     /// As for [`Transport::send`], if there is a ticket.
     unsafe fn send_through(
         &self,
-        rail: &Rail,
+        (rail, sender): (&Rail, LocalRank),
         caller: &Caller<'_>,
         way: Way,
         packets: &[Packet<'_>],
@@ -104,7 +104,7 @@ impl TcpNetwork {
             return Ok(Sent::Done);
         }
         if !caller.defers && shared.node.job.node_death(node).is_none() {
-            match rail.leave(node, way, packets) {
+            match rail.leave(sender, node, way, packets) {
                 Submission::Refused => {}
                 Submission::Put => {
                     rail.finish(&shared.node, caller);
@@ -133,7 +133,7 @@ impl TcpNetwork {
         // SAFETY: the caller's promise.
         let sent = unsafe { held.send(node, way, packets, ticket) };
         drop(held);
-        rail.has_sent(node, packets.len());
+        rail.has_sent(sender, node, packets.len());
         rail.finish(&shared.node, caller);
         sent
     }
@@ -157,7 +157,7 @@ impl TcpNetwork {
         let from = shared.node.job.own_rank(endpoint);
         let way = Way { from, to };
         // SAFETY: the caller's promise.
-        let sent = unsafe { self.send_through(rail, &caller, way, packets, ticket) };
+        let sent = unsafe { self.send_through((rail, endpoint), &caller, way, packets, ticket) };
         shared.finish(&caller, false);
         sent
     }
@@ -273,7 +273,7 @@ unsafe impl Transport for TcpNetwork {
             for rail in &shared.rails {
                 let most = budget.events.saturating_sub(done.events);
                 let mut delivery = Delivery::to_engine(&shared.node.queues, endpoint, most, &mut *sink);
-                rail.end_burst();
+                rail.end_burst(endpoint);
                 if let Some(mut held) = rail.try_hold(&shared.node, &caller) {
                     held.look(&mut delivery);
                     drop(held);

@@ -19,7 +19,7 @@ use burst::{Burst, LEFT_MAX};
 use cohort_base::combine::Combining;
 use cohort_base::lock::FutexGuard;
 use cohort_cipher::Cipher;
-use cohort_fabric::{Packet, Refused, Sent, TOGETHER_MAX};
+use cohort_fabric::{LocalRank, Packet, Refused, Sent, TOGETHER_MAX};
 use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::packet::Way;
@@ -149,25 +149,25 @@ impl Rail {
         });
     }
 
-    /// Somebody is about to look: a burst is over.
-    pub fn end_burst(&self) {
-        self.burst.end();
+    /// A rank is about to look: its burst is over.
+    pub fn end_burst(&self, rank: LocalRank) {
+        self.burst.end(rank);
     }
 
-    /// Packets were sent at once.
-    pub fn has_sent(&self, node: u32, packets: usize) {
-        self.burst.sent(node, packets);
+    /// Packets of a rank were sent at once.
+    pub fn has_sent(&self, sender: LocalRank, node: u32, packets: usize) {
+        self.burst.sent(sender, node, packets);
     }
 
-    /// Leaves packets of a burst for a common call, if they are of one.
-    pub fn leave(&self, node: u32, way: Way, packets: &[Packet<'_>]) -> Submission {
+    /// Leaves packets of a burst of a rank for a common call, if they are of one.
+    pub fn leave(&self, sender: LocalRank, node: u32, way: Way, packets: &[Packet<'_>]) -> Submission {
         if !self.burst.goes_on(node) {
             return Submission::Refused;
         }
         match self.submit(node, way, packets) {
             None => Submission::Refused,
             Some(bytes) => {
-                self.burst.sent(node, packets.len());
+                self.burst.sent(sender, node, packets.len());
                 match bytes < LEFT_MAX {
                     false => Submission::Put,
                     true if self.state.leave() => Submission::LeftFirst,

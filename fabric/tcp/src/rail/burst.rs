@@ -9,7 +9,8 @@
 //! then wait, or compute between their sends, see no difference.
 
 use cohort_base::clock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use cohort_fabric::LocalRank;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Packets of a burst to one node that are written at once.
 const AT_ONCE: u32 = 4;
@@ -31,6 +32,8 @@ const NODES: usize = 16;
 pub struct Burst {
     /// When the last packet was sent, in ticks; 0 if there is no burst.
     last: AtomicU64,
+    /// Who sent it.
+    sender: AtomicU32,
     /// A node, and how many packets were sent to it: high and low half.
     counts: [AtomicU64; NODES],
 }
@@ -43,8 +46,8 @@ impl Burst {
         last != 0 && self.count(node) >= AT_ONCE && clock::ticks().wrapping_sub(last) <= clock::ticks_of_us(GAP_US)
     }
 
-    /// Packets were sent to this node, or left.
-    pub fn sent(&self, node: u32, packets: usize) {
+    /// Packets of this rank were sent to this node, or left.
+    pub fn sent(&self, sender: LocalRank, node: u32, packets: usize) {
         let now = clock::ticks();
         let last = self.last.swap(now, Ordering::Relaxed);
         if last == 0 || now.wrapping_sub(last) > clock::ticks_of_us(PAUSE_US) {
@@ -52,11 +55,12 @@ impl Burst {
         }
         let count = self.count(node).saturating_add(packets as u32);
         self.place(node).store(u64::from(node) << 32 | u64::from(count), Ordering::Relaxed);
+        self.sender.store(sender, Ordering::Relaxed);
     }
 
-    /// Somebody has looked.
-    pub fn end(&self) {
-        if self.last.load(Ordering::Relaxed) != 0 {
+    /// This rank looks. A look of another one than the last sender ends nothing: it waits for something else.
+    pub fn end(&self, rank: LocalRank) {
+        if self.last.load(Ordering::Relaxed) != 0 && self.sender.load(Ordering::Relaxed) == rank {
             self.last.store(0, Ordering::Relaxed);
         }
     }
@@ -82,20 +86,22 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_ends_with_a_look() {
+    fn a_burst_ends_with_its_senders_look() {
         let burst = Burst::default();
         assert!(!burst.goes_on(0));
         assert!(is_seen(|| {
-            burst.end();
-            (0..AT_ONCE).for_each(|_| burst.sent(7, 1));
+            burst.end(0);
+            (0..AT_ONCE).for_each(|_| burst.sent(0, 7, 1));
+            // Another rank waits for something.
+            burst.end(1);
             let goes_on = burst.goes_on(7);
             assert!(!burst.goes_on(8));
             goes_on
         }));
-        burst.end();
+        burst.end(0);
         assert!(!burst.goes_on(7));
         // It begins anew.
-        burst.sent(7, 1);
+        burst.sent(0, 7, 1);
         assert!(!burst.goes_on(7));
     }
 
@@ -103,17 +109,17 @@ mod tests {
     fn sends_to_nodes_in_turn_are_one_burst() {
         let burst = Burst::default();
         assert!(is_seen(|| {
-            burst.end();
+            burst.end(0);
             for round in 0..AT_ONCE {
                 for node in 1..4 {
                     assert!(round == AT_ONCE - 1 || !burst.goes_on(node));
-                    burst.sent(node, 1);
+                    burst.sent(0, node, 1);
                 }
             }
             (1..4).all(|node| burst.goes_on(node))
         }));
         // A node that shares the place of another one counts for itself.
-        burst.sent(1 + NODES as u32, 1);
+        burst.sent(0, 1 + NODES as u32, 1);
         assert!(!burst.goes_on(1) && !burst.goes_on(1 + NODES as u32));
     }
 }

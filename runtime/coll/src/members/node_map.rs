@@ -17,6 +17,8 @@ pub(crate) struct NodeMap {
     this_node: u32,
     /// Whether every node has consecutive members.
     is_in_order: bool,
+    /// How many members the node with most of them has.
+    most: u32,
 }
 
 impl NodeMap {
@@ -50,7 +52,8 @@ impl NodeMap {
             next += members.len();
             members[0] as usize == first && members[members.len() - 1] as usize + 1 == next
         });
-        Some(Self { is_in_order, nodes, node_of, this_node })
+        let most = nodes.iter().map(Vec::len).max().unwrap_or(0) as u32;
+        Some(Self { is_in_order, nodes, node_of, this_node, most })
     }
 
     /// Each of the members for itself, as `me` sees them.
@@ -58,7 +61,7 @@ impl NodeMap {
         let this_node = members.iter().position(|&member| member == me)? as u32;
         let numbers = 0..members.len() as u32;
         let nodes = numbers.clone().map(|member| vec![member]).collect();
-        Some(Self { nodes, node_of: numbers.collect(), this_node, is_in_order: true })
+        Some(Self { nodes, node_of: numbers.collect(), this_node, is_in_order: true, most: 1 })
     }
 
     /// Members on this node.
@@ -96,6 +99,11 @@ impl NodeMap {
     /// Whether some node has several members.
     pub(crate) fn shares_nodes(&self) -> bool {
         self.nodes.len() < self.node_of.len()
+    }
+
+    /// How many members the node with most of them has.
+    pub(crate) fn most_members(&self) -> usize {
+        self.most as usize
     }
 
     /// The number of a member's node, which is its place among the leaders.

@@ -8,7 +8,7 @@ use crate::members::{Group, Hierarchy, NodeMap};
 use crate::memory::{begin_schedule, free_ended_schedules, reserve};
 use crate::schedule::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
 use crate::schedule::{Running, Schedule, ScheduleRef};
-use crate::write::{ScheduleBuilder, is_led, partners, write, write_between, write_for_node};
+use crate::write::{ScheduleBuilder, has_node_schedules, partners, write, write_between, write_for_node};
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_base::picture::{Fact, Told};
@@ -52,7 +52,7 @@ pub(crate) unsafe fn start_once(
 /// operation is called by each member for itself.
 fn root_of(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> Option<u32> {
     let calls_user = call.reduction().is_some_and(|it| !matches!(it.op, Op::Predefined(_)));
-    (!calls_user && is_led(rank, call, map)).then_some(call.root() as u32)
+    (!calls_user && has_node_schedules(rank, call, map)).then_some(call.root() as u32)
 }
 
 impl Operation {

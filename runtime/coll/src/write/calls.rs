@@ -50,6 +50,12 @@ pub(crate) fn write_among<'a>(
     }
 }
 
+/// Members of a node, at most, that each send or receive their block of a gather or a scatter that does not block.
+const DEALT_BY_NODE_MOST: usize = 8;
+
+/// Members of a group, at most, that do so.
+const DEALT_MOST: usize = 64;
+
 /// Whether some members of a node may send and receive for others.
 pub(crate) fn has_carriers(rank: &Rank, map: &NodeMap) -> bool {
     map.shares_nodes() && rank.node().settings().carriers != Carriers::Alone
@@ -74,6 +80,18 @@ pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
             Call::Scan { reduction, .. } => scans_by_node(rank, reduction, map),
             _ => false,
         }
+}
+
+/// Whether the leaders have schedules for their nodes in an operation that does not block. In short groups a gather and
+/// a scatter do without, unless the setting asks for leaders: no member waits for those of its node then, and what many
+/// operations in a row send to a node goes together.
+pub(crate) fn has_node_schedules(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
+    let is_dealt = matches!(call, Call::Gather { .. } | Call::Scatter { .. });
+    let is_direct = is_dealt
+        && rank.node().settings().carriers == Carriers::Auto
+        && map.most_members() <= DEALT_BY_NODE_MOST
+        && map.size() <= DEALT_MOST;
+    !is_direct && is_led(rank, call, map)
 }
 
 /// The places of a group that the one at place `me` may exchange messages with in an operation whose leaders have

@@ -16,7 +16,7 @@ pub(crate) use builder::{ScheduleBuilder, Subgroup};
 pub(crate) use bundles::{Apart, gather_from_nodes, scatter_to_nodes};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use calls::write_among;
-pub(crate) use calls::{has_carriers, is_led, partners, write};
+pub(crate) use calls::{has_carriers, has_node_schedules, is_led, partners, write};
 pub(crate) use led::{Led, write_led};
 pub(crate) use node::write_for_node;
 pub(crate) use reducing::{SCAN_CHAIN_MOST, scan_before};
