@@ -143,7 +143,8 @@ pub struct Stream {
     pub is_blocked: bool,
     /// More than one segment was written, and nothing has come since: the other system acknowledges it on its own.
     pub awaits_acknowledgement: bool,
-    /// The last packet was a long one, or is: of the next one little is read before the engine says where it goes.
+    /// The last packet was a long one, or is: of the next one little is read before the engine says where it goes. A
+    /// short one that a call has cut says nothing about the next.
     pub had_long_packet: bool,
     /// The other node has said its last.
     pub has_left: bool,

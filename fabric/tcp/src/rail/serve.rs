@@ -322,7 +322,7 @@ impl Held<'_> {
         if rest < APART_MIN || stream.is_encrypted() || stream.body.is_some() {
             return Ok(false);
         }
-        stream.had_long_packet = true;
+        stream.had_long_packet = length as usize >= LONG_PACKET;
         let (node, Way { from, to }) = (stream.node, Way::of(id));
         let rank = self.node.receiver(node, from, to).ok_or(MALFORMED)?;
         let Some(Place { memory, token }) = delivery.begins(rank, from, inside, rest) else {
