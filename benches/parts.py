@@ -75,6 +75,8 @@ PARTS = {
     "nodes4-single": Part(
         "Collectives among four nodes of one rank", (*AMONG_NODES, "--per-node", "1"), "dots", "microseconds",
         page="nodes.md", about=CROWDED),
+    "start": Part("Jobs that do nothing", ("start.py",), "dots", "milliseconds", heading="Jobs that do nothing",
+        page="start.md"),
     "cold": Part("What is called rarely", ("cold.py",), "dots", "microseconds", heading="What is called rarely",
         page="start.md"),
     "epochs": Part(

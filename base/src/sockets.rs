@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::Result;
 use rustix::ioctl::{Getter, ioctl};
+use rustix::net::sockopt::set_tcp_quickack;
 
 /// How many bytes the other system has not acknowledged, of all that was written to a connected socket.
 ///
@@ -27,6 +28,13 @@ pub fn has_arrived(socket: c_int) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     let is_broken = poll(&mut entries, Some(&at_once)).is_ok_and(|count| count > 0);
     is_broken || !unacknowledged(socket).is_ok_and(|bytes| bytes > 0)
+}
+
+/// Has the system acknowledge at once what has come on a connected socket, where it would wait up to 40 ms for
+/// something to send with that: whoever has said its last word waits for it ([`has_arrived`]).
+pub fn acknowledge(socket: c_int) {
+    // One that cannot is broken, or no connection of TCP.
+    let _ = set_tcp_quickack(borrow(socket), true);
 }
 
 fn borrow<'a>(socket: c_int) -> BorrowedFd<'a> {

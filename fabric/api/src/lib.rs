@@ -18,14 +18,14 @@
 //!   is the owner's to do ([`Refused::Busy`], no event, [`Transport::owes`]).
 //!
 //! # Parts
-//! [`interpose`] is how the real one hears of descriptors. [`record`] carries a transport across the border between
-//! two libraries; [`boot`] is how
-//! a loader opens the library that holds the real one. The crate `cohort-fabric-fake` joins several
-//! nodes within one process, for tests.
+//! [`interpose`] is how the real one hears of descriptors, and [`numbers`] says which ones it has. [`record`] carries a
+//! transport across the border between two libraries; [`boot`] is how a loader opens the library that holds the real
+//! one. The crate `cohort-fabric-fake` joins several nodes within one process, for tests.
 #![no_std]
 
 pub mod boot;
 pub mod interpose;
+pub mod numbers;
 pub mod record;
 
 pub use cohort_base::{LocalRank, WorldRank};

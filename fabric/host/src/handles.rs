@@ -19,6 +19,7 @@
 //!
 //! Nothing here uses thread-local data: it needs no seat.
 
+use cohort_fabric::numbers::{self, ROOM};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
@@ -33,15 +34,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// No number.
 const NONE: i32 = -1;
-
-/// Numbers below are left to programs, where the limit has room for it.
-const BASE_MIN: u64 = 1024;
-
-/// Higher numbers cost memory in each process: the kernel's table has 8 bytes for each number.
-const BASE_MAX: u64 = 16384;
-
-/// How many numbers the copies need at most, or a quarter of what there is.
-const ROOM: u64 = 4096;
 
 /// Room for the control message of one descriptor.
 const CONTROL: usize = rustix::cmsg_space!(ScmRights(1));
@@ -95,8 +87,6 @@ struct Desk {
     pending: AtomicU64,
     /// Whether the process was refused `pidfd_getfd`.
     is_refused: AtomicBool,
-    /// Ids of the handles that have the numbers from the first for copies on, as far as they were ever given out.
-    owners: Box<[AtomicU64]>,
 }
 
 /// The processes of a node: its ranks, and last the root.
@@ -105,6 +95,10 @@ pub struct Processes {
     root: Pid,
     door: Option<Door>,
     desks: Vec<Desk>,
+    /// For each desk in turn the ids of the handles that have its numbers from the first for copies on, as far as they
+    /// were ever given out. In one piece, which takes memory only where somebody writes: a node has room for many more
+    /// processes than most jobs start, and to fill it took each node 20 ms at its start and as long at its end.
+    owners: Box<[AtomicU64]>,
     /// Where copies lie.
     base: i32,
     next: AtomicU64,
@@ -121,17 +115,15 @@ impl Processes {
     pub fn open(ranks: usize) -> Result<Self, Errno> {
         // Fails where there is no Yama. Ranks are allowed to take the root's descriptors.
         let _ = rustix::process::set_ptracer(PTracer::Any);
-        let base = base(&getrlimit(Resource::Nofile));
-        let desk = |_| Desk {
-            own: AtomicI32::new(NONE),
-            pending: AtomicU64::new(0),
-            is_refused: AtomicBool::new(false),
-            owners: (0..ROOM).map(|_| AtomicU64::new(0)).collect(),
-        };
+        let limit = getrlimit(Resource::Nofile);
+        let base = numbers::first(limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
+        let desk =
+            |_| Desk { own: AtomicI32::new(NONE), pending: AtomicU64::new(0), is_refused: AtomicBool::new(false) };
         Ok(Self {
             root: rustix::process::getpid(),
             door: (ranks > 0).then(|| open_door(base)).transpose()?,
             desks: (0..ranks).map(desk).collect(),
+            owners: zeros(ranks * ROOM),
             base,
             next: AtomicU64::new(1),
             short: AtomicI32::new(0),
@@ -198,7 +190,7 @@ impl Processes {
     #[inline]
     fn owner(&self, number: i32, process: usize) -> Option<&AtomicU64> {
         let index = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        self.desks.get(process)?.owners.get(index)
+        (index < ROOM).then(|| self.owners.get(process * ROOM + index))?
     }
 
     /// Whether the calling process holds a copy, so that [`Self::number`] makes no call.
@@ -392,6 +384,13 @@ pub fn serve(desk: BorrowedFd<'_>, find: impl Fn(u64, &mut dyn FnMut(BorrowedFd<
     }
 }
 
+/// So many zeros, which the allocator need not write.
+fn zeros(count: usize) -> Box<[AtomicU64]> {
+    let zeros = Box::into_raw(vec![0_u64; count].into_boxed_slice());
+    // SAFETY: from `into_raw`, and an `AtomicU64` has the size, the values and here also the alignment of a `u64`.
+    unsafe { Box::from_raw(zeros as *mut [AtomicU64]) }
+}
+
 fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
@@ -400,14 +399,6 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
 fn open_door(base: i32) -> Result<Door, Errno> {
     let (root, ranks) = pair()?;
     Ok(Door { root, ranks: lift(ranks, base)? })
-}
-
-/// Where the copies lie: above the soft limit of open files, so that the system hands none of these numbers out, if
-/// the hard limit has room for them; else the highest that it allows.
-fn base(limit: &Rlimit) -> i32 {
-    let hard = limit.maximum.unwrap_or(u64::MAX);
-    let wanted = limit.current.unwrap_or(u64::MAX).clamp(BASE_MIN, BASE_MAX);
-    wanted.min(hard.saturating_sub(ROOM.min(hard / 4))) as i32
 }
 
 /// Moves a descriptor to a free number from `base` on, or leaves it where it is if there is none.
@@ -473,12 +464,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_lie_above_what_the_system_hands_out() {
-        let limit = |current, maximum| base(&Rlimit { current: Some(current), maximum: Some(maximum) });
-        assert_eq!(limit(1024, 1 << 20), 1024);
-        assert_eq!(limit(256, 1 << 20), 1024);
-        assert_eq!(limit(1 << 20, 1 << 20), 16384);
-        assert_eq!(limit(1024, 1024), 768);
+    fn processes_that_never_start_take_no_memory() {
+        let resident = || {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            text.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 12
+        };
+        let before = resident();
+        let processes = Processes::open(2048).unwrap();
+        // All numbers would take 64 MB; other tests run meanwhile.
+        assert!(resident() < before + (32 << 20));
+        assert!(processes.owner(processes.base + 1, 2047).is_some());
+        assert!(processes.owner(processes.base + 1, 2048).is_none(), "the root's");
+        assert!(processes.owner(processes.base + ROOM as i32, 0).is_none(), "the next one's");
     }
 
     /// Both ends of a pipe.

@@ -248,6 +248,16 @@ impl Stream {
         sockets::has_arrived(socket.number_of_root())
     }
 
+    /// Has the other node know at once what has come from it.
+    pub fn acknowledge(&self, caller: &Caller<'_>) {
+        let tell = |number| {
+            sockets::acknowledge(number);
+            Ok(None)
+        };
+        // A caller without the socket leaves it to the system.
+        let _ = self.socket.as_ref().map(|socket| caller.call(socket, tell));
+    }
+
     /// What the other system has not acknowledged, if something waits for that. By the root.
     pub fn unacknowledged(&mut self, now: Instant) -> Option<Unacknowledged> {
         let number = self.socket.as_ref()?.number_of_root();

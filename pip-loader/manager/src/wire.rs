@@ -7,6 +7,9 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Longest message that is believed; a manager that sends more is none.
 const MESSAGE_MAX: usize = 1 << 20;
 
+/// Bytes that one look at a line takes in.
+const LOOK: usize = 1024;
+
 /// A message: its command and its other fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -101,17 +104,41 @@ fn write_quietly(stream: &mut (impl Write + AsFd), mut bytes: &[u8]) -> io::Resu
     stream.flush()
 }
 
-/// Reads a line, byte by byte: what follows it may belong to someone else.
-pub fn read_line(stream: &mut impl Read) -> Result<String, Failure> {
+/// Reads a line and nothing that follows it, which may belong to someone else: looks first at what has come.
+pub fn read_line(stream: &mut (impl Read + AsFd)) -> Result<String, Failure> {
     let mut line = Vec::new();
     loop {
-        line.push(read_exactly::<1>(stream)?[0]);
+        let start = line.len();
+        line.resize(start + of_line(stream).map_err(reading)?, 0);
+        stream.read_exact(&mut line[start..]).map_err(reading)?;
         if line.ends_with(b"\n") {
             return Ok(String::from_utf8_lossy(&line).into_owned());
         }
         if line.len() > MESSAGE_MAX {
             return Err(too_long(line.len()));
         }
+    }
+}
+
+/// Waits for something, and says how many bytes of the next line have come; one where nobody can look ahead. A stream
+/// that has ended is one byte too, whose reading says so.
+fn of_line(stream: &impl AsFd) -> io::Result<usize> {
+    let mut bytes = [0; LOOK];
+    let number = stream.as_fd().as_raw_fd();
+    loop {
+        // SAFETY: writes at most as many bytes as there are.
+        let seen = unsafe { libc::recv(number, bytes.as_mut_ptr().cast(), LOOK, libc::MSG_PEEK) };
+        return match usize::try_from(seen) {
+            Ok(seen) => {
+                let end = bytes[..seen].iter().position(|&byte| byte == b'\n');
+                Ok(end.map_or(seen, |end| end + 1).max(1))
+            }
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == ErrorKind::Interrupted => continue,
+                error if error.raw_os_error() == Some(libc::ENOTSOCK) => Ok(1),
+                error => Err(error),
+            },
+        };
     }
 }
 
@@ -149,6 +176,7 @@ fn too_long(length: usize) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn lines_and_lists_are_read() {
@@ -159,6 +187,32 @@ mod tests {
         assert_eq!(message.get("value"), Some("a;b;"));
         assert_eq!(message.get("rc"), Some("0"));
         assert!(message.number::<usize>("missing").is_err());
+    }
+
+    #[test]
+    fn what_follows_a_line_stays_for_others() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        let long = format!("cmd=put value={}\n", "a".repeat(3 * LOOK));
+        theirs.write_all(format!("cmd=first\n{long}rest").as_bytes()).unwrap();
+        assert_eq!(read_line(&mut ours).unwrap(), "cmd=first\n");
+        assert_eq!(read_line(&mut ours).unwrap(), long);
+        let mut rest = [0; 4];
+        ours.read_exact(&mut rest).unwrap();
+        assert_eq!(&rest, b"rest");
+        theirs.write_all(b"cut").unwrap();
+        drop(theirs);
+        assert!(read_line(&mut ours).is_err(), "a line without an end");
+    }
+
+    #[test]
+    fn a_pipe_is_read_too() {
+        let (mut ours, mut theirs) = std::io::pipe().unwrap();
+        theirs.write_all(b"cmd=first\nrest").unwrap();
+        drop(theirs);
+        assert_eq!(read_line(&mut ours).unwrap(), "cmd=first\n");
+        let mut rest = String::new();
+        ours.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "rest");
     }
 
     #[test]

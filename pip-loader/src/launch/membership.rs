@@ -1,6 +1,7 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
+use super::limits;
 use super::options::Variables;
 use cohort_base::boot::{DESCENDANT, RankLocation};
 use cohort_manager::held::Held;
@@ -58,7 +59,10 @@ impl Membership {
             name => variables.found(name).and_then(OsStr::to_str).map(str::to_owned),
         };
         let watch = match cohort_manager::is_present(variable) {
-            true => Some(begin_watch(Some(limit))?),
+            true => {
+                limits::make_room_for_network();
+                Some(begin_watch(Some(limit))?)
+            }
             false => None,
         };
         if let Some(watch) = &watch {
@@ -356,6 +360,13 @@ impl Membership {
         self.monitor.give_up(node);
         if let Some(network) = &self.network {
             network.lose(node);
+        }
+    }
+
+    /// The last rank of this node has ended, and others have not.
+    pub fn rest(&self) {
+        if let Some(network) = &self.network {
+            network.rest();
         }
     }
 

@@ -380,7 +380,10 @@ impl Held<'_> {
                 let ticket = self.state.operation_over(stream, head.id)?;
                 delivery.failed(ticket, libc::EACCES);
             }
-            FrameKind::Bye => stream.has_left = true,
+            FrameKind::Bye => {
+                stream.has_left = true;
+                stream.acknowledge(self.caller);
+            }
         }
         Ok(())
     }
