@@ -17,6 +17,7 @@
 //!
 //! The protocols are plain code over a byte stream; `unsafe` is where C functions are called.
 
+mod alone;
 pub mod asked;
 pub mod door;
 pub mod failure;

@@ -85,6 +85,8 @@ impl Watch {
     /// # Errors
     /// No thread or descriptor is left.
     pub fn begin(program: &'static str, limit: Option<Limit>) -> io::Result<Self> {
+        // Most often this is the first thread beside the one that is here.
+        crate::alone::prepare_for_threads();
         let shared = Arc::new(Shared {
             program,
             deadline: limit.map(|limit| (Instant::now() + limit.time, limit)),

@@ -4,7 +4,6 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use pip_ground::{Refusal, say};
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 /// What `pip-exec` itself needs, in bytes.
@@ -296,26 +295,6 @@ pub fn raise_open_files(needed: u64) -> Result<Option<(u64, u64)>, Refusal> {
     }
     setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(refuse)?;
     Ok(Some((soft, hard)))
-}
-
-/// Has the kernel make room for the numbers of the network's descriptors. Call before this process has a second thread:
-/// with several the kernel waits for all CPUs then, some 10 ms.
-pub fn make_room_for_network() {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
-        return;
-    };
-    let first = cohort_fabric::numbers::first(soft, hard);
-    // The network meets each failure again, and says so.
-    let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    if let Ok(file) = fs::File::open("/dev/null") {
-        let _ = nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(first)).map(close);
-    }
-    let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
-}
-
-fn close(number: i32) {
-    // SAFETY: just made, and nobody else's.
-    drop(unsafe { OwnedFd::from_raw_fd(number) });
 }
 
 /// Whether so many files may be open as it is.

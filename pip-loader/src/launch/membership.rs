@@ -1,7 +1,6 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
-use super::limits;
 use super::options::Variables;
 use cohort_base::boot::{DESCENDANT, RankLocation};
 use cohort_manager::held::Held;
@@ -59,10 +58,7 @@ impl Membership {
             name => variables.found(name).and_then(OsStr::to_str).map(str::to_owned),
         };
         let watch = match cohort_manager::is_present(variable) {
-            true => {
-                limits::make_room_for_network();
-                Some(begin_watch(Some(limit))?)
-            }
+            true => Some(begin_watch(Some(limit))?),
             false => None,
         };
         if let Some(watch) = &watch {
