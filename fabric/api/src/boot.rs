@@ -23,7 +23,7 @@ use core::ffi::{c_char, c_void};
 pub const MAGIC: u64 = 0x3151_4552_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 8;
 
 /// File name of the network library (crate `cohort-network`), which lies beside the node image.
 pub const LIBRARY: &str = "libcohort_network.so";
@@ -113,8 +113,6 @@ pub struct Api {
     pub dead_node: unsafe extern "C" fn(handle: *mut c_void, dead: *mut DeadNode) -> i32,
     /// Takes a node for dead: the launchers have agreed on it, and the job goes on without it.
     pub lose: unsafe extern "C" fn(handle: *mut c_void, node: u32),
-    /// No rank of the node runs, but others of the job do: until [`Api::close`] nobody here reads what they say last.
-    pub rest: unsafe extern "C" fn(handle: *mut c_void),
     /// Ends the network. Nobody may use it any more. If the job has not `failed` (0), what was sent arrives first, or
     /// its receiver has been silent for as long as a node may be; a job that has failed (1) waits for nobody.
     pub close: unsafe extern "C" fn(handle: *mut c_void, failed: i32),

@@ -45,7 +45,6 @@ static API: Api = Api {
     alarm,
     dead_node,
     lose,
-    rest,
     close,
 };
 
@@ -339,11 +338,6 @@ unsafe extern "C" fn lose(handle: *mut c_void, node: u32) {
     let open = unsafe { opened(handle) };
     open.job.mark_node_dead(node, libc::ECONNABORTED);
     open.network.waker().interrupt();
-}
-
-unsafe extern "C" fn rest(handle: *mut c_void) {
-    // SAFETY: the contract of `Api`.
-    unsafe { opened(handle) }.network.rest();
 }
 
 unsafe extern "C" fn close(handle: *mut c_void, failed: i32) {

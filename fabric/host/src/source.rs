@@ -95,9 +95,6 @@ pub trait NodeNetwork: Debug {
     /// The numbers `first..=last` of descriptors that ranks inherit, if they do.
     fn descriptors(&self) -> Option<(i32, i32)>;
 
-    /// No rank of the node runs, and other nodes may say their last words, which somebody has to read.
-    fn rest(&mut self) {}
-
     /// The job has failed: nobody needs what was sent, so the end of this value waits no longer than a moment for it.
     fn give_up(&mut self) {}
 

@@ -129,13 +129,6 @@ impl Drop for Connector {
 }
 
 impl Connector {
-    /// No rank reads any more: the thread does for a while, in which most other nodes say their last words. Those that
-    /// do so later wait 40 ms longer for this system to acknowledge them.
-    pub fn stand_in(&self) {
-        self.shared.requests.starved.store(true, Ordering::Relaxed);
-        self.shared.ring();
-    }
-
     /// The job has failed: whoever does not read at once need not hear the last words. The thread may wait for a lock
     /// that a rank was killed with, so it ends with the process.
     pub fn give_up(&mut self) {

@@ -367,10 +367,6 @@ impl NodeNetwork for TcpNetwork {
         self.shared.processes.inherited()
     }
 
-    fn rest(&mut self) {
-        self.connector.stand_in();
-    }
-
     fn give_up(&mut self) {
         self.connector.give_up();
     }

@@ -194,12 +194,6 @@ impl Network {
         unsafe { (self.api.lose)(self.handle, node) };
     }
 
-    /// No rank of this node runs, but others of the job do.
-    pub fn rest(&self) {
-        // SAFETY: an open handle.
-        unsafe { (self.api.rest)(self.handle) };
-    }
-
     /// Ends the network. If the job has not failed, what was sent arrives first. If it has, this takes [`CLOSE_TIME`]
     /// at most: a rank may have been killed while it had a lock, of this library or of one below it.
     ///

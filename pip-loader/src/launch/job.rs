@@ -288,12 +288,7 @@ impl<'a> Job<'a> {
     /// Waits for the end of the job.
     #[must_use]
     pub fn wait(mut self) -> Finish {
-        let mut rests = false;
         while !self.alive.is_empty() || self.is_awaited() {
-            if self.alive.is_empty() && !rests {
-                self.membership.rest();
-            }
-            rests = self.alive.is_empty();
             self.turn();
         }
         self.await_writers();

@@ -359,13 +359,6 @@ impl Membership {
         }
     }
 
-    /// The last rank of this node has ended, and others have not.
-    pub fn rest(&self) {
-        if let Some(network) = &self.network {
-            network.rest();
-        }
-    }
-
     /// This node's part of the job ends, and the others go on.
     pub fn drop_out(&mut self) {
         self.is_out = true;
@@ -444,9 +437,10 @@ impl Membership {
             return self.leave_alone();
         }
         let mut all_know = true;
+        // Before the ends of this node's connections tell the others less; and the network waits for the others, who
+        // wait for this.
+        self.tell(finish);
         if has_failed {
-            // Before the ends of this node's connections tell the others less.
-            self.tell(finish);
             // Nobody listens before ranks run.
             let has_settled = self.watch.is_some() || self.monitor.settle(SETTLE_TIME);
             all_know = has_settled && self.monitor.is_whole();
@@ -455,7 +449,6 @@ impl Membership {
             // SAFETY: no rank runs, by the caller's word, and the root uses no network.
             unsafe { network.close(has_failed) };
         }
-        self.tell(finish);
         self.monitor.part();
         if status != 0 && self.line_is_down() {
             return;
