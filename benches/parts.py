@@ -8,7 +8,8 @@ FOLDER = ROOT / "docs/results"
 AMONG_NODES = ("collectives.py", "--only", "nodes", "--nodes", "4")
 LINK = "tbf rate 10gbit burst 128kb latency 20ms"
 CROWDED = ("All nodes share the CPUs, so most of a time is ranks that wait for a CPU. Each MPI runs in settings in "
-           "which ranks that wait yield; \"no end\": an operation did not end within 15 s in any of them.")
+           "which ranks that wait yield, and each job begins with barriers for 0.3 s (ROADMAP says why); \"no end\": "
+           "an operation did not end within 15 s in any of them.")
 
 
 @dataclasses.dataclass(frozen=True)
