@@ -117,14 +117,16 @@ impl<T, Q: Default> Combining<T, Q> {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes out what was submitted. By the holder.
-    pub fn take(&self) -> Option<Q> {
+    /// Takes out what was submitted, and leaves an empty queue in its place: two queues take turns, so that their
+    /// memory is used again. False if nothing was. By the holder.
+    pub fn take(&self, empty: &mut Q) -> bool {
         if !self.has_work() {
-            return None;
+            return false;
         }
         let mut queue = self.queue.lock();
         self.count.store(0, Ordering::Relaxed);
-        Some(core::mem::take(&mut *queue))
+        core::mem::swap(&mut *queue, empty);
+        true
     }
 
     /// After a submission, or when the lock is let go: does what is left, if nobody else has the lock. Steps S4 and S5,
@@ -156,12 +158,18 @@ mod models {
 
     type Model = Combining<Vec<u32>, Vec<u32>>;
 
+    fn take(model: &Model) -> Vec<u32> {
+        let mut taken = Vec::new();
+        assert_eq!(model.take(&mut taken), !taken.is_empty());
+        taken
+    }
+
     /// Adds a number, by itself or by whoever has the lock.
     fn add(model: &Model, number: u32) {
-        let work = |mut guard: FutexGuard<'_, Vec<u32>>| guard.extend(model.take().unwrap_or_default());
+        let work = |mut guard: FutexGuard<'_, Vec<u32>>| guard.extend(take(model));
         match model.try_lock() {
             Some(mut guard) => {
-                guard.extend(model.take().unwrap_or_default());
+                guard.extend(take(model));
                 guard.push(number);
             }
             None => {
@@ -206,9 +214,9 @@ mod models {
                 if model.is_called() {
                     model.answer_call();
                     let mut guard = model.lock();
-                    guard.extend(model.take().unwrap_or_default());
+                    guard.extend(take(model));
                     drop(guard);
-                    model.finish(|mut guard| guard.extend(model.take().unwrap_or_default()));
+                    model.finish(|mut guard| guard.extend(take(model)));
                 }
             };
             let owner = {

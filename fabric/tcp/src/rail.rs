@@ -10,6 +10,7 @@
 mod burst;
 mod operations;
 mod serve;
+mod submitted;
 
 use crate::caller::Caller;
 use crate::frame::{FrameKind, HEAD, Head};
@@ -27,30 +28,13 @@ use libc::c_int;
 use operations::Operations;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use submitted::{COPY_MAX, SUBMITTED_MAX, Submitted, head_of_packet, length_of};
 
 /// Bytes that are read ahead.
 const COMMON: usize = 128 << 10;
 
 /// Up to so many streams are read without asking first which have something.
 const DIRECT_MAX: usize = 2;
-
-/// Longest packet that is copied when it is submitted.
-const COPY_MAX: usize = 1024;
-
-/// Bytes that frames for one node have room for at first, when they are submitted.
-const PART: usize = 2 << 10;
-
-/// Bytes that may be submitted at a time.
-const SUBMITTED_MAX: usize = 64 << 10;
-
-/// Packets that wait for who has the lock.
-#[derive(Debug, Default)]
-struct Submitted {
-    /// Nodes, and the frames for each.
-    parts: Vec<(u32, Vec<u8>)>,
-    /// Bytes of all frames.
-    bytes: usize,
-}
 
 /// A rail.
 #[derive(Debug)]
@@ -91,6 +75,8 @@ pub struct Connections {
     /// Nodes that a packet waits for and nobody has connected with yet.
     pub wanted: Vec<u32>,
     operations: Operations,
+    /// What was submitted last, and is sent: empty, with its memory.
+    taken: Submitted,
     deaths_seen: u32,
     common: Box<[u8]>,
 }
@@ -113,6 +99,7 @@ impl Rail {
                 open: Vec::new(),
                 wanted: Vec::new(),
                 operations: Operations::default(),
+                taken: Submitted::default(),
                 deaths_seen: 0,
                 common: vec![0; COMMON].into_boxed_slice(),
             }),
@@ -197,7 +184,7 @@ impl Rail {
         let all: usize = packets.iter().map(|one| HEAD + length_of(one)).sum();
         let mut total = None;
         self.state.submit(|submitted| {
-            let bytes = submitted.bytes + all;
+            let bytes = submitted.bytes() + all;
             if bytes <= SUBMITTED_MAX {
                 for &packet in packets {
                     submitted.add(node, way, packet);
@@ -210,37 +197,15 @@ impl Rail {
     }
 }
 
-fn length_of(packet: &Packet<'_>) -> usize {
-    packet.header.len() + packet.body.len()
-}
-
-impl Submitted {
-    fn add(&mut self, node: u32, way: Way, packet: Packet<'_>) {
-        let length = length_of(&packet);
-        let found = self.parts.iter().rposition(|&(one, _)| one == node);
-        let part = found.unwrap_or_else(|| {
-            self.parts.push((node, Vec::with_capacity(PART)));
-            self.parts.len() - 1
-        });
-        let frames = &mut self.parts[part].1;
-        frames.extend_from_slice(&head_of_packet(way, length).bytes());
-        frames.extend_from_slice(packet.header);
-        frames.extend_from_slice(packet.body);
-        self.bytes += HEAD + length;
-    }
-}
-
-fn head_of_packet(way: Way, length: usize) -> Head {
-    Head { kind: FrameKind::Packet, length: length as u32, id: way.id() }
-}
-
 impl Held<'_> {
     /// Sends what was submitted.
     pub fn send_submitted(&mut self) {
-        let Some(taken) = self.rail.state.take() else {
+        if !self.rail.has_submitted() {
             return;
-        };
-        for (node, frames) in &taken.parts {
+        }
+        let mut taken = std::mem::take(&mut self.state.taken);
+        self.rail.state.take(&mut taken);
+        for (node, frames) in taken.parts() {
             // What is for a lost node goes nowhere; its loss has been told.
             if let Ok(mut stream) = self.stream_to(*node) {
                 if !stream.has_left {
@@ -249,6 +214,8 @@ impl Held<'_> {
                 self.put_back(stream);
             }
         }
+        taken.clear();
+        self.state.taken = taken;
     }
 
     /// Takes the stream that leads to a node out of the list; it must be put back. Asks for a connection if there is

@@ -22,6 +22,13 @@ const CROWDED_NS: u64 = 500;
 /// took 1.16 times as long, and left an eighth of the CPUs unused.
 const GIVES_WAY_US: u64 = 200;
 
+/// CPU time that such a rank takes at most before it parks, in turns and in yields that gave its CPU to nobody: about
+/// what a sleep and a wake cost. A yield gives the CPU to others of the own session only, if the kernel shares CPUs
+/// between sessions, as Linux does. So where the nodes of a job share a machine, a rank that waits by yields takes as
+/// much of a CPU as a rank of another node that sends to it there: scatters of 4 KB among four nodes on two CPUs then
+/// took two to three times as long, while those who wait for an answer have it before.
+const FRUITLESS_US: u64 = 15;
+
 /// Time after which a rank that has a CPU of its own gives it away, again and again: the kernel may
 /// have put those it waits for on the same CPU, or somebody else on theirs.
 const GENEROUS_US: u64 = 10;
@@ -56,6 +63,10 @@ pub struct Backoff<'rank> {
     /// Those who wait beside each other, if they may yield.
     threads: Option<&'rank Threads>,
     since: u64,
+    /// When the rank had its CPU back last, in ticks.
+    resumed: u64,
+    /// Its turns, and its yields that gave the CPU to nobody, in ticks.
+    fruitless: u64,
     turns: u32,
     /// Times that a rank with a CPU of its own gave it away.
     yields: u32,
@@ -86,6 +97,8 @@ impl<'rank> Backoff<'rank> {
             limit,
             threads: None,
             since: 0,
+            resumed: 0,
+            fruitless: 0,
             turns: 0,
             yields: 0,
             may_yield: node.settings().wait == WaitMode::Auto && node.is_crowded(),
@@ -105,7 +118,15 @@ impl<'rank> Backoff<'rank> {
     pub(crate) fn stay(&mut self) {
         self.turns = OWN_TURNS.max(self.turns);
         self.since = ticks();
+        self.begin_resting();
         self.yields = 0;
+    }
+
+    /// The rank has its CPU, and nothing was in vain yet.
+    #[inline]
+    fn begin_resting(&mut self) {
+        self.resumed = self.since;
+        self.fruitless = 0;
     }
 
     /// Whether the rank has waited so long that it looks at what others have to do. That takes cache
@@ -116,12 +137,19 @@ impl<'rank> Backoff<'rank> {
     }
 
     /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
-    pub(crate) fn gives_way(&self, yield_policy: &YieldPolicy) -> bool {
-        let is_early = || ticks().wrapping_sub(self.since) <= ticks_of_us(GIVES_WAY_US);
-        if !(self.may_yield || self.is_shared()) || !is_early() {
+    pub(crate) fn gives_way(&mut self, yield_policy: &YieldPolicy) -> bool {
+        if !(self.may_yield || self.is_shared()) {
+            return false;
+        }
+        let now = ticks();
+        self.fruitless = self.fruitless.saturating_add(now.wrapping_sub(self.resumed));
+        let is_late = now.wrapping_sub(self.since) > ticks_of_us(GIVES_WAY_US);
+        if is_late || self.fruitless > ticks_of_us(FRUITLESS_US) {
             return false;
         }
         let took = yield_policy.give_way();
+        self.resumed = now.wrapping_add(took.unwrap_or(0));
+        self.fruitless += took.filter(|&took| !is_taken(took)).unwrap_or(0);
         if let (Some(threads), Some(took)) = (self.threads, took) {
             threads.note_yield(is_taken(took));
         }
@@ -170,6 +198,7 @@ impl<'rank> Backoff<'rank> {
     pub fn is_over(&mut self) -> bool {
         if self.turns == 0 {
             self.since = ticks();
+            self.begin_resting();
         }
         // Counted also by those who never park: it tells when to steal. Who begins anew after all
         // numbers loses a moment.
@@ -189,17 +218,25 @@ impl<'rank> Backoff<'rank> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_rank_with_a_cpu_gives_it_away_at_intervals() {
-        let mut backoff = Backoff {
-            limit: Some(u64::MAX),
+    /// One of a rank with a CPU of its own, which waits for a minute before it parks.
+    fn patient() -> Backoff<'static> {
+        Backoff {
+            limit: Some(ticks_of_us(60_000_000)),
             threads: None,
-            since: ticks().wrapping_sub(2 * ticks_of_us(GENEROUS_US)),
-            turns: TURNS_PER_LOOK,
+            since: 0,
+            resumed: 0,
+            fruitless: 0,
+            turns: 0,
             yields: 0,
             may_yield: false,
             is_scarce: false,
-        };
+        }
+    }
+
+    #[test]
+    fn a_rank_with_a_cpu_gives_it_away_at_intervals() {
+        let mut backoff =
+            Backoff { since: ticks().wrapping_sub(2 * ticks_of_us(GENEROUS_US)), turns: TURNS_PER_LOOK, ..patient() };
         assert!(backoff.is_generous());
         backoff.yields = 1 << 20;
         assert!(!backoff.is_generous(), "its next turn is seconds away");
@@ -212,12 +249,11 @@ mod tests {
     fn late(is_scarce: bool) -> Backoff<'static> {
         Backoff {
             limit: Some(1),
-            threads: None,
             since: ticks().wrapping_sub(ticks_of_us(GENEROUS_US)),
             turns: TURNS_PER_LOOK,
-            yields: 0,
             may_yield: true,
             is_scarce,
+            ..patient()
         }
     }
 
@@ -229,15 +265,7 @@ mod tests {
 
     #[test]
     fn who_sees_data_flow_steals_and_does_not_rest() {
-        let mut backoff = Backoff {
-            limit: Some(ticks_of_us(60_000_000)),
-            threads: None,
-            since: 0,
-            turns: 0,
-            yields: 0,
-            may_yield: false,
-            is_scarce: false,
-        };
+        let mut backoff = patient();
         backoff.stay();
         assert!(backoff.is_time_to_help());
         for _ in 0..4 * TURNS_PER_LOOK {
@@ -249,15 +277,7 @@ mod tests {
     fn threads_that_take_each_others_cpus_look_once_at_a_time() {
         let threads = Threads::default();
         threads.set_multiple();
-        let mut backoff = Backoff {
-            limit: Some(ticks_of_us(60_000_000)),
-            threads: Some(&threads),
-            since: 0,
-            turns: 0,
-            yields: 0,
-            may_yield: false,
-            is_scarce: false,
-        };
+        let mut backoff = Backoff { threads: Some(&threads), ..patient() };
         threads.note_yield(true);
         threads.begin_wait();
         assert!(!backoff.is_over(), "nobody waits beside it");
@@ -269,13 +289,30 @@ mod tests {
 
     #[test]
     fn a_rank_that_never_parks_steals_after_its_own_turns() {
-        let mut backoff =
-            Backoff { limit: None, threads: None, since: 0, turns: 0, yields: 0, may_yield: false, is_scarce: false };
+        let mut backoff = Backoff { limit: None, ..patient() };
         for _ in 0..OWN_TURNS {
             assert!(!backoff.is_time_to_help() && !backoff.is_over());
         }
         assert!(backoff.is_time_to_help());
         backoff.renew();
         assert!(!backoff.is_time_to_help());
+    }
+
+    #[test]
+    fn a_rank_whose_yields_give_the_cpu_to_nobody_parks() {
+        let policy = YieldPolicy::default();
+        let waits = || {
+            let mut backoff = Backoff { may_yield: true, ..patient() };
+            let _ = backoff.is_over();
+            backoff
+        };
+        // A slow machine may take the CPU for too long once.
+        assert!((0..100).any(|_| waits().gives_way(&policy)));
+        let mut backoff = waits();
+        // As after a turn that took so long; others did not run.
+        backoff.resumed = backoff.since.wrapping_sub(2 * ticks_of_us(FRUITLESS_US));
+        assert!(!backoff.gives_way(&policy) && !backoff.gives_way(&policy));
+        backoff.stay();
+        assert_eq!(backoff.fruitless, 0, "something flows");
     }
 }

@@ -1,8 +1,8 @@
-//! Short packets that follow each other quickly go together.
+//! Packets that follow each other quickly go together, if they are not [long](super::submitted::COPY_MAX).
 //!
 //! A system call for each packet takes longer than all else of it: a program that starts many sends, one after the
-//! other, would pass a packet to the system every few microseconds. So from the fifth short packet on to a node, with
-//! nothing but short sends in between and each soon after the one before, they are *left* for a common call
+//! other, would pass a packet to the system every few microseconds. So from the fifth packet on to a node, with
+//! nothing but such sends in between and each soon after the one before, they are *left* for a common call
 //! ([`cohort_base::combine`]): by whoever looks next, which is the sender itself as soon as it waits, by the sender
 //! when they are many, and at the latest by the connector, which is woken for the first and comes a little later.
 //! Sends to several nodes in turn, as those of a broadcast's root, are one burst. Programs that send a few packets and
@@ -21,8 +21,8 @@ const GAP_US: u64 = 3;
 /// Longest time between two packets of a burst, in microseconds: its sender may have lost its CPU in between.
 const PAUSE_US: u64 = 100;
 
-/// Bytes that are left at most before their sender writes them.
-pub const LEFT_MAX: usize = 16 << 10;
+/// Bytes that are left at most before their sender writes them, for all nodes: several packets for each.
+pub const LEFT_MAX: usize = 96 << 10;
 
 /// Nodes whose packets are counted at the same time. Of two that share a place the last one alone is.
 const NODES: usize = 16;
@@ -39,7 +39,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Whether short packets to this node are to be left for a common call.
+    /// Whether packets to this node are to be left for a common call.
     #[must_use]
     pub fn goes_on(&self, node: u32) -> bool {
         let last = self.last.load(Ordering::Relaxed);
