@@ -6,6 +6,9 @@ use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::seat::system_call;
 use libc::c_int;
 
+/// Nobody waits, and a connection that the other end has closed raises no signal.
+const WRITE_FLAGS: u64 = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as u64;
+
 /// Bytes between two looks at memory: no page is shorter.
 const STEP: usize = 4096;
 
@@ -16,8 +19,14 @@ pub(super) fn write_all(caller: &Caller<'_>, socket: &Handle, pieces: &[libc::io
     let mut list = [piece(&[]); PIECES];
     let mut rest = pieces;
     let (mut done, mut has_touched) = (0, false);
+    // A copy reads the program's memory, which is left to the system where a fault would end somebody else.
+    let is_copied = wanted <= COPIED_MAX && pieces.len() > 1 && caller.names_faults();
     loop {
-        match caller.call(socket, |number| write(number, rest)) {
+        let written = caller.call(socket, |number| match is_copied {
+            true => write_short(number, rest),
+            false => write(number, rest),
+        });
+        match written {
             Ok(Some(count)) if count > 0 && done + count < wanted => {
                 done += count;
                 rest = behind(pieces, done, &mut list);
@@ -75,6 +84,25 @@ pub(super) fn touch_to_write(start: *mut u8, length: usize) {
     }
 }
 
+/// Most bytes that are copied before they are written: the system takes one run of bytes sooner than several pieces.
+const COPIED_MAX: usize = 1024;
+
+/// Writes pieces that may be copied to begin with. As [`write`].
+fn write_short(socket: c_int, pieces: &[libc::iovec]) -> Result<Option<usize>, i32> {
+    let mut bytes = [0_u8; COPIED_MAX];
+    let mut length = 0;
+    for piece in pieces {
+        let place = &mut bytes[length..][..piece.iov_len];
+        // SAFETY: the pieces are readable by the callers' promises, and nobody else has this room.
+        unsafe { std::ptr::copy_nonoverlapping(piece.iov_base.cast::<u8>(), place.as_mut_ptr(), place.len()) };
+        length += piece.iov_len;
+    }
+    let start = bytes.as_ptr().expose_provenance() as u64;
+    // SAFETY: so many bytes are readable; the call takes no address.
+    let written = unsafe { system_call(libc::SYS_sendto, [socket as u64, start, length as u64, WRITE_FLAGS]) };
+    moved(written)
+}
+
 /// Bytes as the system takes them.
 pub(super) fn piece(bytes: &[u8]) -> libc::iovec {
     libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
@@ -87,9 +115,8 @@ pub(super) fn write(socket: c_int, pieces: &[libc::iovec]) -> Result<Option<usiz
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = pieces.as_ptr().cast_mut();
         message.msg_iovlen = pieces.len();
-        let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as u64;
         let message = (&raw const message).expose_provenance() as u64;
-        system_call(libc::SYS_sendmsg, [socket as u64, message, flags, 0])
+        system_call(libc::SYS_sendmsg, [socket as u64, message, WRITE_FLAGS, 0])
     };
     moved(written)
 }
