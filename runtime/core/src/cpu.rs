@@ -17,8 +17,9 @@ use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// A thread that gave its CPU away and had it back sooner, in nanoseconds, has found nobody who is ready to run: two
-/// switches of threads take longer. On a slow machine that takes 460 ns, one time in ten 550, and two switches 3400.
-const TAKEN_NS: u64 = 1000;
+/// switches of threads take longer. On a slow machine that takes 340 to 460 ns, one time in ten 550, and two switches
+/// 3400; on a fast one two switches take hardly a microsecond.
+const TAKEN_NS: u64 = 600;
 
 /// Times in a row that somebody takes the CPU before a rank moves. Once is nothing: a thread of the kernel's.
 const TIMES_TAKEN: u32 = 2;

@@ -158,3 +158,27 @@ fn moved(result: i64) -> Result<Option<usize>, i32> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn short_pieces_go_in_their_order() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let long = [b'x'; COPIED_MAX - 5];
+        let pieces = [&b"head"[..], b"", b"e", &long].map(piece);
+        assert_eq!(write_short(ours.as_raw_fd(), &pieces), Ok(Some(COPIED_MAX)));
+        drop(ours);
+        let mut read = Vec::new();
+        theirs.read_to_end(&mut read).unwrap();
+        assert_eq!(read, [b"heade", &long[..]].concat());
+        // Nobody reads any more: an error, and no signal.
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        assert_eq!(write_short(ours.as_raw_fd(), &pieces), Err(libc::EPIPE));
+    }
+}
