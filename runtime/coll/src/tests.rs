@@ -9,6 +9,7 @@ mod pools;
 mod ranks;
 mod reducing;
 mod repeated;
+mod scanning;
 mod shared_copy;
 mod sleeping;
 mod small;

@@ -1,6 +1,6 @@
 //! Operands that members post, small ones as data and large ones as addresses, and folds of them.
 
-use super::round::{Finish, Posted, Record, Round};
+use super::round::{Finish, Left, Posted, Record, Round};
 use crate::args::Reduction;
 use crate::args::parts::copy_small;
 use crate::compare;
@@ -130,22 +130,22 @@ impl Folder<'_> {
     }
 
     /// Folds `count` elements of the first `members` small posts of `round` into `output`, from the
-    /// first one on.
+    /// first one on, or from the prefix on that a member before the caller has `left`.
     ///
     /// # Safety
     /// The caller, and the members before it, have posted operands, the caller one of `count` elements; `output` is a
-    /// live buffer of that length.
+    /// live buffer of that length. What is left is for dense elements of predefined operations, and as long.
     ///
     /// # Errors
     /// Those of [`check_sizes`], no memory.
     pub(crate) unsafe fn prefix_of_entries(
         &self,
         round: &Round<'_>,
-        members: usize,
+        (left, members): (Option<Left>, usize),
         count: u64,
         output: *mut u8,
     ) -> Result<(), EngineError> {
-        check_sizes(round, 0..round.me() + 1)?;
+        check_sizes(round, left.map_or(0, |it| it.member)..round.me() + 1)?;
         if let Some(kernel) = self.kernel().filter(|_| self.datatype().is_dense()) {
             let mut start = 0;
             let mut room = PrefixRoom(MaybeUninit::uninit());
@@ -153,8 +153,9 @@ impl Folder<'_> {
             while start < count {
                 let range = start..count.min(start.saturating_add(pieces));
                 start = range.end;
-                // SAFETY: the caller's promise; the room takes a piece.
-                unsafe { self.prefix_of_dense((round, members), kernel, range, (room.0.as_mut_ptr().cast(), output)) };
+                let room = room.0.as_mut_ptr().cast();
+                // SAFETY: the caller's promise; the room takes a piece, and who takes what is left takes all of it.
+                unsafe { self.prefix_of_dense((round, members), kernel, (left, range), (room, output)) };
             }
             return Ok(());
         }
@@ -187,7 +188,7 @@ impl Folder<'_> {
         &self,
         (round, members): (&Round<'_>, usize),
         kernel: Kernel,
-        range: Range<u64>,
+        (left, range): (Option<Left>, Range<u64>),
         (room, output): (*mut u8, *mut u8),
     ) {
         let bytes = self.bytes_of(range.start) as usize..self.bytes_of(range.end) as usize;
@@ -197,13 +198,13 @@ impl Folder<'_> {
         };
         let (count, last) = ((range.end - range.start) as usize, members - 1);
         let output = self.at(output, range.start);
-        let mut prefix = posted(0);
+        let (first, mut prefix) = left.map_or_else(|| (0, posted(0)), |it| (it.member, it.prefix));
         // SAFETY: the posts hold the range, either target takes it, and a target is not where the prefix is.
         unsafe {
-            if last == 0 {
+            if last == first {
                 copy_small(prefix, output, bytes.len());
             }
-            for member in 1..members {
+            for member in first + 1..members {
                 let target = if (last - member) % 2 == 0 { output } else { room };
                 copy_small(posted(member), target, bytes.len());
                 kernel(prefix, target, count);

@@ -17,6 +17,7 @@
 //! before it too, and the waiter sees them both.
 
 mod announce;
+mod prefix;
 
 use super::crossed;
 use super::record::{ADDRESS, PARTS, PARTS_BESIDE};
@@ -32,6 +33,7 @@ use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 use cohort_base::sync::{Barriers, pause};
 use cohort_core::wait;
 use core::slice;
+pub(crate) use prefix::{Left, PREFIXED_MAX};
 
 /// Looks for room before the caller waits as for anything else.
 const ROOM_LOOKS: u32 = 20;
@@ -287,12 +289,17 @@ impl<'a> Round<'a> {
         chosen & SCHEDULED != 0
     }
 
-    /// Whether the members go on with a pool. Nothing is posted in such a round.
+    /// Whether the members go on with a pool. Nothing is posted in such a round. If they do not, they go on with this
+    /// round: their next [`Round::begin`] begins it.
     pub(crate) fn agree_on_pool(self, wanted: bool) -> bool {
         let mark = if wanted { SCHEDULED } else { 0 };
         let word = &self.group.shared.choices.0[self.round as usize % RING];
         let chosen = self.choose(word, self.round | mark);
-        self.finish(Finish::Nobody);
+        if chosen {
+            self.finish(Finish::Nobody);
+        } else {
+            self.mine().own.begun.store(self.round - 1, Ordering::Relaxed);
+        }
         chosen
     }
 

@@ -15,10 +15,10 @@
 //! * `completed` and the number in each entry's `round` only grow.
 //!
 //! # Choices
-//! Some rounds are only there to become a pool, or not. The members choose by sizes of which MPI demands that they
-//! agree; in a wrong program they may not, so the first one to choose decides for all, in one word per round: for a
-//! broadcast the `round` of the root's entry, where the root's post is a choice too, else one of `choices`. A word
-//! takes the value *n*, or *n* with the mark [`SCHEDULED`], by one swap from whatever it held before.
+//! Before they post in a round, members may choose whether it is to become a pool. They choose by sizes of which MPI
+//! demands that they agree; in a wrong program they may not, so the first one to choose decides for all, in one word
+//! per round: for a broadcast the `round` of the root's entry, where the root's post is a choice too, else one of
+//! `choices`. A word takes the value *n*, or *n* with the mark [`SCHEDULED`], by one swap from whatever it held before.
 //!
 //! Why all members read the same choice of round *n*: whoever writes the word knows that everybody has completed round
 //! *n* − [`RING`]. So nobody reads or writes it for an earlier round any more, and nobody writes it for a later one

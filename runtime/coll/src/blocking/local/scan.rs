@@ -1,7 +1,8 @@
 //! Scan and exscan: member *i* gets the fold of the operands up to its own.
 //!
 //! Small (an entry's worth, or a side buffer's): everybody posts its operand and folds those that it needs. Nobody
-//! waits for a later member, so early ones run ahead.
+//! waits for a later member, so early ones run ahead. Where ranks outnumber CPUs, members also leave prefixes of a few
+//! bytes for those behind them (`round/prefix.rs`).
 //!
 //! Prefixes grow from the first operand on, `(operand[0] op operand[1]) op …`, whatever the size.
 //!
@@ -9,10 +10,11 @@
 //! prefixes of it in one pass over the operands, writing each where it belongs. As in
 //! reduce, a share is touched by one member only, so in-place needs no copies.
 
+use crate::args::parts::copy_small;
 use crate::args::{Reduction, Scan};
 use crate::blocking::choice::scan_copied_max;
 use crate::blocking::operands::in_blocks;
-use crate::blocking::round::{Finish, Round};
+use crate::blocking::round::{Finish, PREFIXED_MAX, Round};
 use crate::fold::{Folder, Runner, share};
 use crate::members::LocalGroup;
 use crate::memory::Scratch;
@@ -43,23 +45,74 @@ pub(super) fn scan(
         if operand.bytes() > scan_copied_max(group, folder.calls_user()) {
             return scan_by_shares(group, folder, call, kind);
         }
+        if group.is_crowded() && operand.bytes() <= PREFIXED_MAX {
+            return scan_with_prefixes(group, folder, call, kind);
+        }
         let round = Round::begin(group);
         round.post_data(&operand)?;
         round.announce_to_later();
-        let end = match kind {
-            Scan::Inclusive => group.me() + 1,
-            Scan::Exclusive => group.me(),
-        };
-        let result = match end {
+        let result = match end(group, kind) {
             0 => Ok(()),
-            _ => {
+            end => {
                 round.await_earlier();
-                folder.prefix_of_entries(&round, end, call.count(), call.output())
+                folder.prefix_of_entries(&round, (None, end), call.count(), call.output())
             }
         };
         round.finish(Finish::Nobody);
         result
     }
+}
+
+/// The first member whose operand is not in the caller's result.
+fn end(group: &LocalGroup<'_>, kind: Scan) -> usize {
+    match kind {
+        Scan::Inclusive => group.me() + 1,
+        Scan::Exclusive => group.me(),
+    }
+}
+
+/// [`scan`] of at most [`PREFIXED_MAX`] bytes where ranks outnumber CPUs.
+///
+/// # Safety
+/// Operand and output have the call's elements.
+#[inline(never)]
+unsafe fn scan_with_prefixes(
+    group: &LocalGroup<'_>,
+    folder: &Folder<'_>,
+    call: &Reduction<'_>,
+    kind: Scan,
+) -> Result<(), EngineError> {
+    let (me, count, output) = (group.me(), call.count(), call.output());
+    let bytes = call.operand().bytes() as usize;
+    let kernel = folder.kernel().filter(|_| folder.datatype().is_dense());
+    let round = Round::begin(group);
+    round.post_operand(&call.operand());
+    let left = if me == 0 { None } else { round.await_left(bytes).filter(|_| kernel.is_some()) };
+    let result = match end(group, kind) {
+        0 => Ok(()),
+        // SAFETY: the caller's promise; earlier members have posted.
+        end => unsafe { folder.prefix_of_entries(&round, (left, end), count, output) },
+    };
+    if me + 1 < group.size() {
+        let kernel = kernel.filter(|_| result.is_ok());
+        round.leave_prefix(
+            bytes,
+            kernel.map(|kernel| {
+                move |operand: *const u8, prefix: *mut u8| {
+                    let is_in_output = kind == Scan::Inclusive;
+                    // SAFETY: all three have `count` elements, and the prefix lies apart from the others.
+                    unsafe {
+                        copy_small(if is_in_output { output } else { operand }, prefix, bytes);
+                        if !is_in_output && me > 0 {
+                            kernel(output, prefix, count as usize);
+                        }
+                    }
+                }
+            }),
+        );
+    }
+    round.finish(Finish::Nobody);
+    result
 }
 
 fn scan_by_shares(
