@@ -30,6 +30,7 @@ const ERRORS: &[(&str, &str, &[&str])] = &[
     ("changed_column", "error[changed]", &["MPI_Isend in changed_column", "MPI_Test in", "byte 8 of 16"]),
     ("send_and_receive", "error[overlap]", &["MPI_Irecv in send_and_receive", "MPI_Isend in", "the 4 bytes"]),
     ("exchange_of_one", "error[overlap]", &["ranks 0-1: MPI_Sendrecv in exchange_of_one", "share the 8 bytes"]),
+    ("received_while_sent", "error[overlap]", &["MPI_Issend in received_while_sent", "MPI_Recv in", "the 8 bytes"]),
     ("blocking_into_pending", "error[overlap]", &["MPI_Iallreduce in blocking_into_pending", "MPI_Recv in"]),
     ("puts_meet", "error[windows]", &["rank 0: MPI_Put in", "rank 1: MPI_Put in", "bytes 12 to 15", "of rank 2"]),
     ("put_and_get", "error[windows]", &["MPI_Put in put_and_get", "MPI_Get in put_and_get", "bytes 20 to 23"]),

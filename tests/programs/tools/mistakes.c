@@ -465,6 +465,23 @@ static void right_objects(void)
     MPI_Comm_free(&copy);
 }
 
+// What is sent changes as well, by what is received into it: that is one mistake.
+static void received_while_sent(void)
+{
+    static int data[8], other[4] = {-1, -2, -3, -4};
+    MPI_Request request;
+    if (rank > 1)
+        return;
+    if (rank == 0) {
+        MPI_Issend(data, 6, MPI_INT, 1, 0, MPI_COMM_WORLD, &request);
+        MPI_Recv(data + 4, 4, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Send(other, 4, MPI_INT, 0, 0, MPI_COMM_WORLD);
+        MPI_Recv(data, 6, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+}
+
 static const struct mode modes[] = {
     MODE(leak_comm),
     MODE(leak_type),
@@ -481,6 +498,7 @@ static const struct mode modes[] = {
     MODE(changed_column),
     MODE(send_and_receive),
     MODE(exchange_of_one),
+    MODE(received_while_sent),
     MODE(blocking_into_pending),
     MODE(puts_meet),
     MODE(put_and_get),

@@ -25,6 +25,17 @@ struct Held {
     span: Span,
     bounds: (usize, usize),
     by: Site,
+    /// Whether another operation was found to use some of its bytes, which must not be.
+    is_shared: bool,
+}
+
+/// What a buffer must not share bytes with.
+struct Met {
+    serial: u64,
+    by: Site,
+    is_written: bool,
+    /// The first bytes that they share.
+    shared: (usize, usize),
 }
 
 /// The buffers of a rank's operations that are under way.
@@ -262,13 +273,19 @@ impl Active {
         if spans.is_empty() {
             return 0;
         }
-        self.serial += 1;
         let held = spans.into_iter().map(|span| {
-            let bounds = bounds(&span.buffer);
-            Held { span, bounds, by }
+            let (bounds, is_shared) = (bounds(&span.buffer), self.meets(&span).is_some());
+            Held { span, bounds, by, is_shared }
         });
-        self.held.insert(self.serial, held.collect());
+        let held = held.collect();
+        self.serial += 1;
+        self.held.insert(self.serial, held);
         self.serial
+    }
+
+    /// Whether another operation was found to use bytes of this one, so that it is no news if they change.
+    pub fn is_shared(&self, serial: u64) -> bool {
+        self.held.get(&serial).is_some_and(|held| held.iter().any(|it| it.is_shared))
     }
 
     /// Takes away those of an operation that has ended.
@@ -276,17 +293,25 @@ impl Active {
         self.held.remove(&serial);
     }
 
-    /// An operation that a buffer must not share bytes with, and the first of these bytes.
-    fn meets(&self, span: &Span) -> Option<(Site, bool, (usize, usize))> {
+    /// An operation that a buffer must not share bytes with.
+    fn meets(&self, span: &Span) -> Option<Met> {
         let (low, high) = bounds(&span.buffer);
-        self.held.values().rev().take(COMPARED).flatten().find_map(|held| {
+        let newest = self.held.iter().rev().take(COMPARED);
+        newest.flat_map(|(&serial, all)| all.iter().map(move |held| (serial, held))).find_map(|(serial, held)| {
             let is_apart = held.bounds.0 >= high || low >= held.bounds.1;
             if is_apart || !(held.span.is_written || span.is_written) {
                 return None;
             }
             let shared = shared_bytes(&held.span.buffer, &span.buffer)?;
-            Some((held.by, held.span.is_written, shared))
+            Some(Met { serial, by: held.by, is_written: held.span.is_written, shared })
         })
+    }
+
+    /// The same, which is noted.
+    fn meets_now(&mut self, span: &Span) -> Option<Met> {
+        let met = self.meets(span)?;
+        self.held.get_mut(&met.serial).into_iter().flatten().for_each(|held| held.is_shared = true);
+        Some(met)
     }
 }
 
@@ -301,8 +326,9 @@ pub fn check(shared: &mut Shared, call: &Call<'_>, spans: &[Span]) {
         return;
     }
     for span in spans {
-        if let Some((other, is_written, (from, to))) = shared.known(call.rank).active.meets(span) {
-            let places = [other.did(does(is_written)), call.site.did(does(span.is_written))];
+        if let Some(met) = shared.known(call.rank).active.meets_now(span) {
+            let places = [met.by.did(does(met.is_written)), call.site.did(does(span.is_written))];
+            let (from, to) = met.shared;
             let bytes = to - from;
             let at = from.wrapping_sub(bounds(&span.buffer).0);
             let values = format_args!("both use the {bytes} bytes at {from:#x}, byte {at} of the second buffer");

@@ -358,7 +358,9 @@ pub fn looked_at(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u6
         }
     }
     partitions::looked_at(shared, call, (handle, variable));
-    let Some(pending) = shared.known(call.rank).requests.find(handle, variable) else {
+    let tells_overlaps = shared.kinds.has(Mistake::Overlap);
+    let known = shared.known(call.rank);
+    let Some(pending) = known.requests.find(handle, variable) else {
         return;
     };
     let Some(sent) = pending.spans.iter().find(|span| !span.is_written) else {
@@ -372,6 +374,10 @@ pub fn looked_at(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u6
     let Some(before) = pending.content.take() else {
         return;
     };
+    // What another operation may write was told as an overlap, if that kind is asked for.
+    if tells_overlaps && known.active.is_shared(pending.serial) {
+        return;
+    }
     let now = Content::of(&sent.buffer);
     let Some(place) = before.differs(&now) else {
         // It may go on, and change later.
