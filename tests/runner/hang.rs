@@ -144,6 +144,10 @@ pub fn trials() -> Vec<Trial> {
             crossed_ends(job, calls)
         })
     }));
+    trials.push(trial("hang/a barrier of a member whose post nobody reads".into(), || {
+        let job = crossed(Program::new(place::built_file("pip-exec")?).args(["-n", "2"]), ["scan", "barrier", "1"])?;
+        job.run()?.expect_code(1)?.expect_text("rank 1 calls MPI_Barrier, and rank 0 MPI_Scan").map(drop)
+    }));
     for (name, said) in HANGING {
         let named = trial(format!("hang/{name}"), move || hanging(name, said));
         trials.push(named);
@@ -177,19 +181,18 @@ fn hanging(name: &str, said: &[&str]) -> Outcome {
     ended.expect_text("the job cannot go on").map(drop)
 }
 
+/// A program whose ranks call two collectives in different orders.
+fn crossed(job: Program, calls: [&str; 3]) -> Result<Program, String> {
+    let source = place::root().join("tests/programs/tools/crossed.c");
+    let executable = programs::compile_as("crossed", &source, Abi::Mpich, &[])?;
+    let job = job.arg(executable).args(calls).env("COHORT_PROGRESS", "steal");
+    Ok(job.env("COHORT_DEADLOCK", "end").env("COHORT_DEADLOCK_AFTER", "0.3").seconds(60))
+}
+
 /// Runs a program whose ranks call two collectives in different orders. One of the ranks says so, or the picture does,
 /// or an error; what a call has returned with is right.
 pub fn crossed_ends(job: Program, calls: [&str; 3]) -> Outcome {
-    let source = place::root().join("tests/programs/tools/crossed.c");
-    let executable = programs::compile_as("crossed", &source, Abi::Mpich, &[])?;
-    let ended = job
-        .arg(executable)
-        .args(calls)
-        .env("COHORT_PROGRESS", "steal")
-        .env("COHORT_DEADLOCK", "end")
-        .env("COHORT_DEADLOCK_AFTER", "0.3")
-        .seconds(60)
-        .run()?;
+    let ended = crossed(job, calls)?.run()?;
     let is_clear = match ended.code() {
         0 => true,
         1 => ended.says("cohort: collectives of a communicator are not called in the same order"),

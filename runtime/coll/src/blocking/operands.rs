@@ -1,6 +1,6 @@
 //! Operands that members post, small ones as data and large ones as addresses, and folds of them.
 
-use super::round::{Finish, Left, Posted, Record, Round};
+use super::round::{Finish, Left, PREFIXED_MAX, Posted, Record, Round};
 use crate::args::Reduction;
 use crate::args::parts::copy_small;
 use crate::compare;
@@ -130,22 +130,22 @@ impl Folder<'_> {
     }
 
     /// Folds `count` elements of the first `members` small posts of `round` into `output`, from the
-    /// first one on, or from the prefix on that a member before the caller has `left`.
+    /// first one on.
     ///
     /// # Safety
     /// The caller, and the members before it, have posted operands, the caller one of `count` elements; `output` is a
-    /// live buffer of that length. What is left is for dense elements of predefined operations, and as long.
+    /// live buffer of that length.
     ///
     /// # Errors
     /// Those of [`check_sizes`], no memory.
     pub(crate) unsafe fn prefix_of_entries(
         &self,
         round: &Round<'_>,
-        (left, members): (Option<Left>, usize),
+        members: usize,
         count: u64,
         output: *mut u8,
     ) -> Result<(), EngineError> {
-        check_sizes(round, left.map_or(0, |it| it.member)..round.me() + 1)?;
+        check_sizes(round, 0..round.me() + 1)?;
         if let Some(kernel) = self.kernel().filter(|_| self.datatype().is_dense()) {
             let mut start = 0;
             let mut room = PrefixRoom(MaybeUninit::uninit());
@@ -153,9 +153,8 @@ impl Folder<'_> {
             while start < count {
                 let range = start..count.min(start.saturating_add(pieces));
                 start = range.end;
-                let room = room.0.as_mut_ptr().cast();
-                // SAFETY: the caller's promise; the room takes a piece, and who takes what is left takes all of it.
-                unsafe { self.prefix_of_dense((round, members), kernel, (left, range), (room, output)) };
+                // SAFETY: the caller's promise; the room takes a piece.
+                unsafe { self.prefix_of_dense((round, members), kernel, range, (room.0.as_mut_ptr().cast(), output)) };
             }
             return Ok(());
         }
@@ -188,7 +187,7 @@ impl Folder<'_> {
         &self,
         (round, members): (&Round<'_>, usize),
         kernel: Kernel,
-        (left, range): (Option<Left>, Range<u64>),
+        range: Range<u64>,
         (room, output): (*mut u8, *mut u8),
     ) {
         let bytes = self.bytes_of(range.start) as usize..self.bytes_of(range.end) as usize;
@@ -196,21 +195,38 @@ impl Folder<'_> {
             Posted::Inline(data) => data[bytes.clone()].as_ptr(),
             Posted::Address(_) => round.end_crossed(member, round.label()),
         };
-        let (count, last) = ((range.end - range.start) as usize, members - 1);
+        let count = (range.end - range.start) as usize;
         let output = self.at(output, range.start);
-        let (first, mut prefix) = left.map_or_else(|| (0, posted(0)), |it| (it.member, it.prefix));
-        // SAFETY: the posts hold the range, either target takes it, and a target is not where the prefix is.
-        unsafe {
-            if last == first {
-                copy_small(prefix, output, bytes.len());
-            }
-            for member in first + 1..members {
-                let target = if (last - member) % 2 == 0 { output } else { room };
-                copy_small(posted(member), target, bytes.len());
-                kernel(prefix, target, count);
-                prefix = target;
-            }
-        }
+        // SAFETY: the posts hold the range, and either target takes it.
+        unsafe { fold_on(posted(0), (1, members), posted, (kernel, count, bytes.len()), (room, output)) };
+    }
+
+    /// [`Folder::prefix_of_entries`] of dense elements and a predefined operation, from the prefix on that a member
+    /// before the caller has `left`, of operands of at most [`PREFIXED_MAX`] bytes.
+    ///
+    /// # Safety
+    /// As there.
+    ///
+    /// # Errors
+    /// Those of [`check_sizes`].
+    pub(crate) unsafe fn prefix_of_left(
+        &self,
+        round: &Round<'_>,
+        (left, members): (Left, usize),
+        (kernel, count): (Kernel, usize),
+        output: *mut u8,
+    ) -> Result<(), EngineError> {
+        check_sizes(round, left.member..round.me() + 1)?;
+        let bytes = self.bytes_of(count as u64) as usize;
+        let posted = |member| match round.posted::<Addresses>(member) {
+            Posted::Inline(data) => data.as_ptr(),
+            Posted::Address(_) => round.end_crossed(member, round.label()),
+        };
+        let mut room = [0_u64; PREFIXED_MAX as usize / size_of::<u64>()];
+        let places = (room.as_mut_ptr().cast(), output);
+        // SAFETY: what was left, and the posts, are as long as the output, and the room takes as much.
+        unsafe { fold_on(left.prefix, (left.member + 1, members), posted, (kernel, count, bytes), places) };
+        Ok(())
     }
 
     /// [`Folder::prefix_of_entries`] of some of the elements, of which each of two rooms takes as many.
@@ -254,6 +270,34 @@ impl Folder<'_> {
         let operands = operands.map(|it| self.at(it.operand, range.start).cast_const());
         // SAFETY: the caller's conditions.
         unsafe { self.fold(operands, accumulator, count, Runner::Owner) };
+    }
+}
+
+/// Folds the operands that the members from `first` up to `end` have posted onto `prefix`, into `output`; the room is
+/// for prefixes in between.
+///
+/// # Safety
+/// Prefix and posts are readable, and output and room writable, for so many bytes, which are `count` elements of the
+/// kernel's; the prefix lies in neither of the two.
+#[inline(always)]
+unsafe fn fold_on(
+    mut prefix: *const u8,
+    (first, end): (usize, usize),
+    posted: impl Fn(usize) -> *const u8,
+    (kernel, count, bytes): (Kernel, usize, usize),
+    (room, output): (*mut u8, *mut u8),
+) {
+    // SAFETY: the caller's promise; a target is not where the prefix is.
+    unsafe {
+        if first == end {
+            copy_small(prefix, output, bytes);
+        }
+        for member in first..end {
+            let target = if (end - 1 - member) % 2 == 0 { output } else { room };
+            copy_small(posted(member), target, bytes);
+            kernel(prefix, target, count);
+            prefix = target;
+        }
     }
 }
 

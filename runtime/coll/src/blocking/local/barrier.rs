@@ -19,7 +19,7 @@ pub(super) fn barrier(group: &LocalGroup<'_>) {
         let round = Round::begin(group);
         if group.size() <= PAIRWISE_MAX {
             round.post_presence();
-            round.exchange();
+            round.exchange_presence();
         } else {
             round.meet();
         }

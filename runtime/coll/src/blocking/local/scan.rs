@@ -55,7 +55,7 @@ pub(super) fn scan(
             0 => Ok(()),
             end => {
                 round.await_earlier();
-                folder.prefix_of_entries(&round, (None, end), call.count(), call.output())
+                folder.prefix_of_entries(&round, end, call.count(), call.output())
             }
         };
         round.finish(Finish::Nobody);
@@ -87,11 +87,15 @@ unsafe fn scan_with_prefixes(
     let kernel = folder.kernel().filter(|_| folder.datatype().is_dense());
     let round = Round::begin(group);
     round.post_operand(&call.operand());
-    let left = if me == 0 { None } else { round.await_left(bytes).filter(|_| kernel.is_some()) };
-    let result = match end(group, kind) {
-        0 => Ok(()),
-        // SAFETY: the caller's promise; earlier members have posted.
-        end => unsafe { folder.prefix_of_entries(&round, (left, end), count, output) },
+    let left = if me == 0 { None } else { round.await_left(bytes) };
+    let end = end(group, kind);
+    // SAFETY: the caller's promise; earlier members have posted.
+    let result = unsafe {
+        match kernel.zip(left) {
+            _ if end == 0 => Ok(()),
+            Some((kernel, left)) => folder.prefix_of_left(&round, (left, end), (kernel, count as usize), output),
+            None => folder.prefix_of_entries(&round, end, count, output),
+        }
     };
     if me + 1 < group.size() {
         let kernel = kernel.filter(|_| result.is_ok());
