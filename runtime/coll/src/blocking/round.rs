@@ -330,41 +330,20 @@ impl<'a> Round<'a> {
         self.entry(member).is_some_and(|entry| entry.round.load(Ordering::SeqCst) == self.round)
     }
 
-    /// [`Round::has_posted`], where all post nothing but their presence. Ends the job if a member has posted in another
-    /// call: such a member may read nobody's post, and go on as if all were well.
     #[inline]
-    fn is_present(&self, member: usize) -> bool {
-        let Some(entry) = self.entry(member).filter(|entry| entry.round.load(Ordering::SeqCst) == self.round) else {
-            return false;
-        };
-        // SAFETY: as in `posted`: the member has posted, and does not write it again before this one completes.
-        let form = unsafe { *entry.form.get() };
-        if form != self.group.label.with(0) {
-            self.end_crossed(member, Label::borne_by(form));
-        }
-        true
+    fn all_posted(&self) -> bool {
+        self.others().all(|member| self.has_posted(member))
     }
 
     /// After a post that everyone makes: waits until all have posted.
     #[inline]
     pub(crate) fn exchange(&self) {
-        self.exchange_with(|member| self.has_posted(member));
-    }
-
-    /// [`Round::exchange`] of members that post nothing but their presence.
-    #[inline]
-    pub(crate) fn exchange_presence(&self) {
-        self.exchange_with(|member| self.is_present(member));
-    }
-
-    #[inline(always)]
-    fn exchange_with(&self, has_posted: impl Fn(usize) -> bool) {
-        if self.others().all(&has_posted) {
+        if self.all_posted() {
             self.others().for_each(|member| self.wake(member));
         } else {
             let mut missing = self.others().peekable();
             let mut done = || {
-                while missing.next_if(|&member| has_posted(member)).is_some() {}
+                while missing.next_if(|&member| self.has_posted(member)).is_some() {}
                 missing.peek().is_none()
             };
             // Members that disagree about the size may not wake each other at their posts, but as they finish.
@@ -375,6 +354,21 @@ impl<'a> Round<'a> {
         }
         // Whoever posted in this round has completed the one before.
         self.raise_floor(self.round - 1);
+    }
+
+    /// After [`Round::exchange`], where all post nothing but their presence: ends the job if the caller's right
+    /// neighbour has posted in another call. Such a member may read nobody's post, and go on as if all were well. Where
+    /// not all are in this call, one of those that are has such a neighbour.
+    #[inline]
+    pub(crate) fn expect_presence(&self) {
+        let next = self.me() + 1;
+        let next = if next < self.members() { next } else { 0 };
+        let entry = self.slots[next].made_entry(self.round);
+        // SAFETY: as in `posted`: the member has posted, and does not write it again before this one completes.
+        let form = unsafe { *entry.form.get() };
+        if form != self.group.label.with(0) {
+            self.end_crossed(next, Label::borne_by(form));
+        }
     }
 
     /// Instead of a post: arrives at a counter and waits until all members have. Costs each

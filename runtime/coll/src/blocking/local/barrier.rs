@@ -19,7 +19,8 @@ pub(super) fn barrier(group: &LocalGroup<'_>) {
         let round = Round::begin(group);
         if group.size() <= PAIRWISE_MAX {
             round.post_presence();
-            round.exchange_presence();
+            round.exchange();
+            round.expect_presence();
         } else {
             round.meet();
         }
