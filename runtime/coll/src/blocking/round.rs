@@ -4,6 +4,7 @@
 //! * After a post, members that wait for this round's posts are woken. When everybody waits
 //!   for everybody, only the last member to post wakes them ([`Round::exchange`]).
 //!   A root that waits for all, and a member of a scan that waits for those before it, is woken by the last of these.
+//!   In a scan of a few bytes of a crowded group it is woken as they complete the round (`prefix.rs`).
 //! * A member that completes a round wakes those that wait for it, again only the last.
 //!
 //! A waiter looks for a while without a word, since announcements cost those who post a cache line each. Then it
