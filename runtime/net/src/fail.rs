@@ -7,11 +7,16 @@ use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
 use core::fmt;
 use rustix::io::Errno;
+use rustix::thread::Timespec;
 
 /// What the launchers get to end the job with a reason of their own (a rank that aborted, a node that is gone)
 /// before a rank says that it has lost a peer: that one is only what follows.
-#[cfg(not(any(test, feature = "testing")))]
-const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec { tv_sec: 0, tv_nsec: 400_000_000 };
+const TIME_OF_LAUNCHERS: Timespec = Timespec { tv_sec: 0, tv_nsec: 400_000_000 };
+
+/// The same where the peer's side has ended the connection. Whoever connects with a rank at the moment when that one
+/// ends before `MPI_Init` loses it, and launchers may look for a second and more whether others wait for such a rank. A
+/// peer that has lost the network says so in less.
+const TIME_OF_PEERS: Timespec = Timespec { tv_sec: 4, tv_nsec: 0 };
 
 /// A number of the system's, with words where there are some that say more.
 pub(crate) struct Reason(pub(crate) i32);
@@ -40,27 +45,26 @@ impl fmt::Display for Reason {
 }
 
 /// A peer cannot be reached any more: ends the job, unless the peer has said goodbye or the claimed rank
-/// needs nobody any more. Where ranks survive each other the launcher is to find out what has happened.
+/// needs nobody any more. The launcher is to find out what has happened, for as long as it takes where ranks survive
+/// each other.
 pub fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
     let is_closing = claim.of::<Network>().is_closing;
     let link = claim.of::<Network>().links.find(peer);
     let is_closed = link.is_some_and(|link| link.is_closed.get());
     let node = claim.rank().node();
-    if node.survives() {
-        if !is_closing && !is_closed && !node.has_failed(peer) {
-            node.suspect(node.home_node(peer));
-        }
+    if is_closing || is_closed || node.has_failed(peer) {
         return;
     }
-    if !is_closing && !is_closed {
-        wait_for_reasons();
+    node.suspect(node.home_node(peer));
+    if !node.survives() {
+        wait_for_reasons(if is_of_peer(code) { TIME_OF_PEERS } else { TIME_OF_LAUNCHERS });
         end(claim.rank(), peer, format_args!("is lost ({})", Reason(code)));
     }
 }
 
 /// An operation with a peer has failed for good: ends the job.
 pub fn broken(rank: &Rank, peer: Peer, code: i32) -> ! {
-    wait_for_reasons();
+    wait_for_reasons(TIME_OF_LAUNCHERS);
     end(rank, peer, format_args!("is lost: a transfer failed ({})", Reason(code)))
 }
 
@@ -90,12 +94,19 @@ pub(crate) fn end_of_job(rank: &Rank, (job, node): (u64, u32), reason: Reason) -
     stop(rank, text.as_str())
 }
 
-/// Leaves the launchers time to end this rank with a better reason.
+/// Whether the other side has ended a connection that fails so, and this one can still use the network.
+fn is_of_peer(code: i32) -> bool {
+    let ended = [Errno::CONNRESET, Errno::PIPE, Errno::CONNABORTED, Errno::CONNREFUSED, Errno::OWNERDEAD];
+    ended.contains(&Errno::from_raw_os_error(code))
+}
+
+/// Leaves others time to end this rank with a better reason.
 #[cold]
-fn wait_for_reasons() {
-    // An interruption only makes it shorter.
-    #[cfg(not(any(test, feature = "testing")))]
-    let _ = rustix::thread::nanosleep(&TIME_OF_LAUNCHERS);
+fn wait_for_reasons(time: Timespec) {
+    // Ranks of tests have no launcher. An interruption only makes it shorter.
+    if !cfg!(any(test, feature = "testing")) {
+        let _ = rustix::thread::nanosleep(&time);
+    }
 }
 
 /// Reports and ends the job.

@@ -95,10 +95,16 @@ impl Absent {
                 self.begun.filter(|&since| now - since >= LONG)?;
                 job.heard.barriers.never.first().map(|&row| (row, row.first))?
             }
-            None => self.awaited_here(job, now)?,
+            None => self.lost_here(job).or_else(|| self.awaited_here(job, now))?,
         };
         self.found.insert(row);
         Some(Word::Needs { node: row.node, rank })
+    }
+
+    /// One with whose node a rank of this one has lost its connection, and its row. It says so if it is not named.
+    fn lost_here(&self, job: &Job<'_>) -> Option<(Row, u32)> {
+        let mut never = job.heard.barriers.never.iter().filter(|row| !self.found.contains(row));
+        never.find(|row| job.spawner.node.is_suspected(row.node)).map(|row| (*row, row.first))
     }
 
     /// One that a rank of this node, which sees what its ranks wait for, has waited for, and its row.

@@ -98,7 +98,8 @@ fn numbers(boot: &NodeBoot) -> usize {
 impl Tables {
     pub(crate) fn lay_out(cursor: &mut Cursor, boot: &NodeBoot, survives: bool) -> Self {
         let (ranks, contexts) = if survives { (numbers(boot), CLOSED) } else { (0, 0) };
-        let nodes = if survives { boot.nodes as usize } else { 0 };
+        // Also in a job that ends with its first failure the launcher may know why a node cannot be reached.
+        let nodes = boot.nodes as usize;
         Self {
             order: cursor.table(ranks),
             places: cursor.table(ranks),
