@@ -62,10 +62,7 @@ impl<'a> Folder<'a> {
     /// If `left` has fewer elements, or they are of another size.
     #[inline]
     pub(crate) fn combine_buffers(&self, left: Buffer<'_>, right: Buffer<'_>, runner: Runner) {
-        let fits = |side: &Buffer<'_>| {
-            let (given, own) = (side.datatype(), self.datatype);
-            given.extent() == own.extent() && given.size() == own.size()
-        };
+        let fits = |side: &Buffer<'_>| self.fits(side.datatype());
         assert!(fits(&left) && fits(&right) && left.count() >= right.count(), "elements that do not fit");
         // SAFETY: both are buffers of such elements.
         unsafe { self.combine(left.base(), right.base(), right.count(), runner) };
@@ -148,6 +145,16 @@ impl<'a> Folder<'a> {
     /// calls it.
     pub(crate) fn layout(&self) -> u64 {
         if self.calls_user() { layout_of(self.datatype) } else { 0 }
+    }
+
+    /// Whether elements of a type are as long as these, and as far apart.
+    fn fits(&self, given: &Type) -> bool {
+        given.extent() == self.datatype.extent() && given.size() == self.datatype.size()
+    }
+
+    /// Whether elements of another member's type can be folded where they lie.
+    pub(crate) fn takes(&self, given: &Type) -> bool {
+        self.fits(given) && (!self.calls_user() || layout_of(given) == self.layout())
     }
 
     /// Elements of at most so many bytes, but at least one; a user's operation takes all at once.

@@ -257,15 +257,21 @@ impl Posts<'_> {
         folder: &Folder<'static>,
         own: &Reduction<'static>,
     ) -> Result<Buffer<'static>, EngineError> {
-        let (mut prefix, mut next) = (schedule.room(folder, own.count())?, schedule.room(folder, own.count())?);
-        for (place, reduction) in self.reductions().enumerate() {
+        let (mut next, mut other) = (schedule.room(folder, own.count())?, schedule.room(folder, own.count())?);
+        let mut reductions = self.reductions().peekable();
+        let mut prefix = reductions.next().map_or(own.operand(), |first| first.operand());
+        if reductions.peek().is_none() {
+            // What all fold to may be changed.
+            schedule.copy(prefix, next);
+            return Ok(next);
+        }
+        for reduction in reductions {
             // In place the operand is where the result goes.
             schedule.copy(reduction.operand(), next);
-            if place > 0 {
-                schedule.copy(prefix, reduction.result);
-                schedule.fold(prefix, next);
-            }
-            core::mem::swap(&mut prefix, &mut next);
+            schedule.copy(prefix, reduction.result);
+            schedule.fold(prefix, next);
+            prefix = next;
+            core::mem::swap(&mut next, &mut other);
         }
         Ok(prefix)
     }

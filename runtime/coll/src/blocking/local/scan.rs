@@ -6,9 +6,9 @@
 //!
 //! Prefixes grow from the first operand on, `(operand[0] op operand[1]) op …`, whatever the size.
 //!
-//! Large: members exchange addresses; each takes a share of the elements and computes all
-//! prefixes of it in one pass over the operands, writing each where it belongs. As in
-//! reduce, a share is touched by one member only, so in-place needs no copies.
+//! Large: members exchange addresses; each takes a share of the elements and computes all prefixes of it in one pass
+//! over the operands. Those of a scan grow where they belong, one out of the other. As in reduce, a share is touched by
+//! one member only, so in place needs no copy; in an exscan an operand is kept while a prefix takes its place.
 
 use crate::args::parts::copy_small;
 use crate::args::{Reduction, Scan};
@@ -119,35 +119,80 @@ unsafe fn scan_with_prefixes(
     result
 }
 
+/// Each member computes all prefixes of its share of the elements.
 fn scan_by_shares(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
     call: &Reduction<'_>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    let (first, second) = (Scratch::new(folder, folder.block())?, Scratch::new(folder, folder.block())?);
+    let block = match kind {
+        Scan::Inclusive => 0,
+        Scan::Exclusive => folder.block(),
+    };
+    let rooms = [Scratch::new(folder, block)?, Scratch::new(folder, block)?];
     let range = share(call.count(), group.me(), group.size());
     in_blocks(group, folder, (call, call.output()), range, |all, block| {
         let count = block.end - block.start;
-        let (mut prefix, mut next) = (first.base, second.base);
-        for (member, addresses) in all.iter().enumerate() {
-            let operand = folder.at(addresses.operand, block.start);
-            let output = folder.at(addresses.output, block.start);
-            // SAFETY: every member's buffers hold `count` elements until all have completed,
-            // and this block of them is touched by this member only.
-            unsafe {
-                folder.copy(operand, next, count);
-                if member > 0 && kind == Scan::Exclusive {
-                    folder.copy(prefix, output, count);
-                }
-                if member > 0 {
-                    folder.combine(prefix, next, count, Runner::Owner);
-                }
-                if kind == Scan::Inclusive {
-                    folder.copy(next, output, count);
-                }
+        let places = all.iter().map(|it| (folder.at(it.operand, block.start), folder.at(it.output, block.start)));
+        // SAFETY: every member's buffers hold `count` elements until all have completed, and this block of them is
+        // touched by this member only; there is room for a block.
+        unsafe {
+            match kind {
+                Scan::Inclusive => inclusive(folder, places, count),
+                Scan::Exclusive => exclusive(folder, places, count, rooms.each_ref().map(|room| room.base)),
             }
-            core::mem::swap(&mut prefix, &mut next);
         }
     })
+}
+
+/// Each member's prefix grows in its own output, from the one before it.
+///
+/// # Safety
+/// Operands and outputs, in rank order, hold `count` elements, and nobody else touches them.
+unsafe fn inclusive(folder: &Folder<'_>, places: impl Iterator<Item = (*mut u8, *mut u8)>, count: u64) {
+    let mut prefix = None;
+    for (operand, output) in places {
+        // SAFETY: the caller's promise.
+        unsafe {
+            folder.copy_elsewhere(operand, output, count);
+            if let Some(prefix) = prefix {
+                folder.combine(prefix, output, count, Runner::Owner);
+            }
+        }
+        prefix = Some(output);
+    }
+}
+
+/// An operand that is where the prefix of those before it goes is kept in one of two rooms meanwhile. The last one is
+/// in no prefix.
+///
+/// # Safety
+/// As for [`inclusive`]; the rooms hold `count` elements each.
+unsafe fn exclusive(
+    folder: &Folder<'_>,
+    places: impl ExactSizeIterator<Item = (*mut u8, *mut u8)>,
+    count: u64,
+    [mut next, mut other]: [*mut u8; 2],
+) {
+    let last = places.len() - 1;
+    let mut prefix = None;
+    for (member, (operand, output)) in places.enumerate() {
+        let Some(before) = prefix else {
+            prefix = Some(operand);
+            continue;
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            if member < last {
+                folder.copy(operand, next, count);
+            }
+            folder.copy(before, output, count);
+            if member < last {
+                folder.combine(before, next, count, Runner::Owner);
+            }
+        }
+        prefix = Some(next);
+        core::mem::swap(&mut next, &mut other);
+    }
 }
