@@ -3,6 +3,7 @@
 mod slab;
 
 use crate::class::{self, CLASSES, SLAB_SIZE};
+use crate::kept::{Item, Kept};
 use crate::map::{self, page};
 use crate::remote::{FreedBlocks, Link, RemoteFreeList, RemoteFreeQueue};
 use crate::segment::{Pool, RUN_MAX};
@@ -48,8 +49,10 @@ pub struct Heap {
     live: AtomicU64,
     /// Bytes of segments; written under the claim only.
     segments: AtomicU64,
-    /// Bytes of huge mappings; written by any task.
+    /// Bytes of huge mappings that are blocks; written by any task.
     huge: AtomicU64,
+    /// Huge mappings that were freed.
+    kept: Kept<Header>,
     inner: UnsafeCell<Inner>,
 }
 
@@ -92,11 +95,18 @@ impl Heap {
     /// A heap without memory.
     #[must_use]
     pub const fn new() -> Self {
+        Self::keeping(0)
+    }
+
+    /// A heap without memory, which keeps so many bytes of freed blocks that are mappings of their own.
+    #[must_use]
+    pub const fn keeping(bytes: u64) -> Self {
         Self {
             returns: CacheLine(RemoteFreeQueue::new()),
             live: AtomicU64::new(0),
             segments: AtomicU64::new(0),
             huge: AtomicU64::new(0),
+            kept: Kept::new(bytes),
             inner: UnsafeCell::new(Inner {
                 classes: [Class { current: null_mut(), partial: null_mut() }; CLASSES],
                 pool: Pool::new(),
@@ -171,7 +181,7 @@ impl Heap {
         unsafe {
             let heap = &*(*header.as_ptr()).heap;
             if let SlabKind::Huge { length } = (*header.as_ptr()).kind {
-                heap.unmap_huge(header, length);
+                heap.free_huge(header, length);
                 return;
             }
             let link = block.cast::<Link>();
@@ -202,7 +212,7 @@ impl Heap {
                     }
                 }
                 SlabKind::Run { slabs } => self.free_run(header, slabs),
-                SlabKind::Huge { length } => self.unmap_huge(header, length),
+                SlabKind::Huge { length } => self.free_huge(header, length),
             }
         }
     }
@@ -242,6 +252,12 @@ impl Heap {
             (*self.inner.get()).pool.trim();
             self.note_segments();
         }
+        self.let_go();
+    }
+
+    /// Returns the mappings to the kernel that are kept, and says how many bytes they had. From any task.
+    pub(crate) fn let_go(&self) -> u64 {
+        self.kept.clear()
     }
 
     /// Memory in use. From any task.
@@ -250,7 +266,7 @@ impl Heap {
         let huge = self.huge.load(Ordering::Relaxed);
         Stats {
             live_bytes: self.live.load(Ordering::Relaxed) + huge,
-            mapped_bytes: self.segments.load(Ordering::Relaxed) + huge,
+            mapped_bytes: self.segments.load(Ordering::Relaxed) + huge + self.kept.bytes(),
         }
     }
 
@@ -345,10 +361,21 @@ impl Heap {
             unsafe { start.cast().write(Header::new(self, SlabKind::Run { slabs })) };
             start
         } else {
-            return self.map_huge(size, align, Touched::All);
+            return self.take_kept(total, offset).or_else(|| self.map_huge(size, align, Touched::All));
         };
         // SAFETY: the offset lies within the run, which is longer.
         Some(unsafe { start.add(offset) })
+    }
+
+    /// A block that begins so many bytes behind the beginning of a mapping that was kept, which has so many, and not
+    /// many more.
+    fn take_kept(&self, total: usize, offset: usize) -> Option<NonNull<u8>> {
+        let start = self.kept.take(total as u64..=(total as u64).saturating_mul(2))?;
+        // SAFETY: it is ours now, and its header is as it was.
+        let length = unsafe { Header::length(start) };
+        self.huge.fetch_add(length, Ordering::Relaxed);
+        // SAFETY: the offset lies within the mapping, which is longer.
+        Some(unsafe { start.cast().add(offset) })
     }
 
     /// A block that is a mapping of its own; its bytes are zero. Its header is in the slab that begins the mapping.
@@ -435,10 +462,10 @@ impl Heap {
         }
     }
 
-    unsafe fn unmap_huge(&self, header: NonNull<Header>, length: usize) {
+    unsafe fn free_huge(&self, header: NonNull<Header>, length: usize) {
         self.huge.fetch_sub(length as u64, Ordering::Relaxed);
         // SAFETY: the mapping holds nothing but the block that is freed and its header.
-        unsafe { map::unmap(header.as_ptr().cast(), length) };
+        unsafe { self.kept.put(header) };
     }
 
     // The claim's holder is the only writer of the two counters, so load and store suffice.
@@ -464,9 +491,26 @@ impl Heap {
     }
 }
 
+/// A mapping whose block was freed.
+impl Item for Header {
+    unsafe fn length(this: NonNull<Self>) -> u64 {
+        // SAFETY: the caller's promise.
+        match unsafe { (*this.as_ptr()).kind } {
+            SlabKind::Huge { length } => length as u64,
+            SlabKind::Slab { .. } | SlabKind::Run { .. } => unreachable!("only mappings are kept"),
+        }
+    }
+
+    unsafe fn release(this: NonNull<Self>) {
+        // SAFETY: the caller's promise: nobody uses the mapping, which the header begins.
+        unsafe { map::unmap(this.as_ptr().cast(), Self::length(this) as usize) };
+    }
+}
+
 impl Drop for Heap {
-    /// Unmaps the segments. By [`Heap::alloc`]'s contract no block lives.
+    /// Unmaps the segments and what is kept. By [`Heap::alloc`]'s contract no block lives.
     fn drop(&mut self) {
+        self.let_go();
         // SAFETY: we own the heap, and nobody uses a block of it.
         unsafe { self.inner.get_mut().pool.unmap_all() };
     }

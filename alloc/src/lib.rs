@@ -9,6 +9,7 @@
 //! | [`class`] | sizes: which class serves a request |
 //! | [`remote`] | how blocks come back from tasks that do not hold the claim |
 //! | `map` | pages from the kernel |
+//! | `kept` | mappings of freed long blocks, for the next ones |
 //! | `segment` | 2 MB segments, cut into 64 KB slabs and runs of slabs |
 //! | [`Heap`] | a rank's heap over all of them, and its slabs: blocks of one class |
 //! | `reserve` | address space that is kept back, so that want of memory is an error and no end |
@@ -20,6 +21,8 @@
 pub mod class;
 #[cfg(not(loom))]
 mod heap;
+#[cfg(any(test, not(loom)))]
+mod kept;
 #[cfg(not(loom))]
 mod map;
 pub mod remote;

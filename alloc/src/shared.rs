@@ -23,6 +23,9 @@ pub struct SharedHeap {
     spares: [(FutexLock<()>, Heap); SPARES],
 }
 
+/// Bytes of freed long blocks that stay for the next ones: what operations on long data need in each call.
+const KEPT: u64 = 32 << 20;
+
 /// So many tasks may die in the middle of an allocation while others go on.
 const SPARES: usize = 7;
 
@@ -38,7 +41,7 @@ impl SharedHeap {
     pub const unsafe fn new() -> Self {
         Self {
             lock: FutexLock::new(()),
-            heap: Heap::new(),
+            heap: Heap::keeping(KEPT),
             is_guarded: AtomicBool::new(false),
             spares: [const { (FutexLock::new(()), Heap::new()) }; SPARES],
         }
@@ -88,9 +91,14 @@ impl SharedHeap {
     }
 }
 
-/// The kernel has refused memory: tries again with the reserve.
+/// The kernel has refused memory: tries again without what the heap keeps, and with the reserve.
 #[cold]
-fn at_the_end(layout: Layout, again: impl FnOnce() -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
+fn at_the_end(heap: &Heap, layout: Layout, again: impl Fn() -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
+    if heap.let_go() > 0
+        && let Some(block) = again()
+    {
+        return Some(block);
+    }
     #[cfg(not(miri))]
     {
         use crate::{map, reserve};
@@ -114,7 +122,7 @@ unsafe impl GlobalAlloc for SharedHeap {
         self.with(|heap| {
             // SAFETY: we have this heap's claim; the heap stays where it is.
             let alloc = || unsafe { heap.alloc(layout.size(), layout.align()) };
-            alloc().or_else(|| at_the_end(layout, alloc)).map_or(null_mut(), NonNull::as_ptr)
+            alloc().or_else(|| at_the_end(heap, layout, alloc)).map_or(null_mut(), NonNull::as_ptr)
         })
     }
 
@@ -122,7 +130,7 @@ unsafe impl GlobalAlloc for SharedHeap {
         self.with(|heap| {
             // SAFETY: as above.
             let alloc = || unsafe { heap.alloc_zeroed(layout.size(), layout.align()) };
-            alloc().or_else(|| at_the_end(layout, alloc)).map_or(null_mut(), NonNull::as_ptr)
+            alloc().or_else(|| at_the_end(heap, layout, alloc)).map_or(null_mut(), NonNull::as_ptr)
         })
     }
 
