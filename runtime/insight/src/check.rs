@@ -101,7 +101,10 @@ static SHARED: Mutex<Shared> = Mutex::new(Shared {
 /// Somebody has died with the lock, or kept it for very long.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
-/// The launcher has the lock, and ends the ranks.
+/// The launcher wants the lock, and ends the ranks: they leave it alone from now on.
+static IS_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// The launcher has the lock.
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 
 /// Microseconds for which the launcher tries to get the lock.
@@ -127,7 +130,7 @@ fn within(time: u64, mut is_done: impl FnMut() -> bool) {
 
 /// The lock, unless it is lost. Who has missed a call cannot tell what the next ones mean.
 fn lock() -> Option<MutexGuard<'static, Shared>> {
-    if IS_LOST.load(Ordering::Relaxed) {
+    if IS_LOST.load(Ordering::Relaxed) || IS_WANTED.load(Ordering::Relaxed) {
         return None;
     }
     let mut found = SHARED.try_lock();
@@ -135,7 +138,7 @@ fn lock() -> Option<MutexGuard<'static, Shared>> {
         let mut is_out = false;
         within(LOCK_TIME, || {
             found = SHARED.try_lock();
-            is_out = IS_LOST.load(Ordering::Relaxed) || IS_HELD.load(Ordering::Relaxed);
+            is_out = IS_LOST.load(Ordering::Relaxed) || IS_WANTED.load(Ordering::Relaxed);
             is_out || found.is_some()
         });
         if found.is_none() && !is_out {
@@ -333,6 +336,8 @@ impl Shared {
 /// Ranks are about to be ended: takes the lock for good, so that none of them dies with it. A rank that has it is given
 /// some time, as it runs on.
 pub fn hold_findings() {
+    // Ranks that come and go would have the lock whenever this one looks.
+    IS_WANTED.store(true, Ordering::Relaxed);
     within(HOLD_TIME, || {
         if IS_HELD.load(Ordering::Relaxed) || IS_LOST.load(Ordering::Relaxed) {
             return true;
