@@ -3,8 +3,7 @@
 //! Between nodes a message costs far more than its bytes as long as these are few. So the members of a node give their
 //! blocks to the leader through what they share, and it sends them on as one [`Bundle`]. The lengths of blocks may
 //! differ and be known at one end only (`MPI_Gatherv`): they travel with the bundle, and say which blocks are not in it
-//! because they are long. Nodes with one member send without bundles, and so does an allgather of long blocks, whose
-//! lengths all members know.
+//! because they are long. Nodes with one member send without bundles.
 
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Posted, Record, Round};
@@ -15,7 +14,7 @@ use crate::data::{copy_piece, copy_whole};
 use crate::members::{COPY_MAX, Caller, Hierarchy, INLINE, LocalGroup};
 use crate::memory::{bundle as bundle_with_room, bytes, reserve};
 use crate::schedule::Told;
-use crate::write::{Apart, ScheduleBuilder, Subgroup, exchange, gather_from_nodes, scatter_to_nodes};
+use crate::write::{Apart, Subgroup, exchange, gather_from_nodes, scatter_to_nodes};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, unpack_bytes};
@@ -298,10 +297,7 @@ impl Bundles {
     }
 }
 
-/// An allgather of blocks of so many bytes or more, in the mean, makes no bundles.
-const UNBUNDLED_LEAST: u64 = 32 << 10;
-
-/// Allgather: the leaders exchange the bundles of their nodes, or long blocks, from and to where these belong.
+/// Allgather: the leaders exchange the bundles of their nodes.
 pub(crate) fn allgather(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
@@ -312,10 +308,6 @@ pub(crate) fn allgather(
     let own = receive.block(group.me());
     let placed = send.map_or(Ok(()), |send| copy_whole(own, send));
     let send = send.unwrap_or(own);
-    let total = (0..group.size()).map(|member| receive.block(member).bytes()).fold(0, u64::saturating_add);
-    if total / group.size() as u64 >= UNBUNDLED_LEAST {
-        return placed.and(allgather_long(group, hierarchy, &send, receive));
-    }
     if here.me != 0 {
         post_to(&here, 0, &send);
         let round = Round::begin(&here);
@@ -338,78 +330,6 @@ pub(crate) fn allgather(
     outcome = outcome.and(deliver_all(group, hierarchy, &bundles, receive));
     round.finish(Finish::Everyone);
     placed.and(outcome)
-}
-
-/// [`allgather`] of long blocks, the caller's among them. Leaders send those of the members of their nodes from where
-/// these have them, and receive those of others into their own buffers, from which their members copy.
-fn allgather_long(
-    group: &Caller<'_>,
-    hierarchy: &Hierarchy,
-    send: &Buffer<'_>,
-    receive: &Blocks<'_>,
-) -> Result<(), EngineError> {
-    let here = group.local(hierarchy);
-    let round = Round::begin(&here);
-    round.post_buffer(send);
-    round.announce();
-    round.await_all();
-    let sent = match here.me {
-        0 => {
-            let mut schedule = builder(group, None);
-            exchange_blocks(&mut schedule, hierarchy, receive, |place| match round.posted::<Buffer<'_>>(place) {
-                _ if place == 0 => *send,
-                Posted::Address(block) => *block,
-                // SAFETY: it is only read, before the round is completed.
-                Posted::Inline(data) => unsafe { Bytes::new(data.as_ptr().cast_mut(), data.len() as u64) }.buffer(),
-            });
-            run(group.owner, schedule)
-        }
-        _ => Ok(()),
-    };
-    let members = |node: usize| hierarchy.members(node).iter().map(|&member| member as usize);
-    let mut outcome = sent;
-    for (place, member) in members(hierarchy.this_node()).enumerate() {
-        if place != here.me() {
-            outcome = outcome.and(round.receive_buffer(place, receive.block(member)));
-        }
-    }
-    round.finish(Finish::Everyone);
-    let round = Round::begin(&here);
-    if here.me == 0 {
-        round.post_address(receive);
-        round.announce();
-        round.finish(Finish::Everyone);
-        return outcome;
-    }
-    round.await_member(0);
-    let leaders = round.record::<Blocks<'_>>(0);
-    for member in (0..hierarchy.nodes()).filter(|&node| node != hierarchy.this_node()).flat_map(members) {
-        outcome = outcome.and(copy_whole(receive.block(member), leaders.block(member)));
-    }
-    round.finish(Finish::Nobody);
-    outcome
-}
-
-/// Steps of a leader: each other one gets the blocks of this node.
-fn exchange_blocks<'a>(
-    schedule: &mut ScheduleBuilder<'a>,
-    hierarchy: &Hierarchy,
-    receive: &Blocks<'a>,
-    block: impl Fn(usize) -> Buffer<'a>,
-) {
-    let leaders = Subgroup::of_leaders(hierarchy, 0);
-    let (node, nodes) = (hierarchy.this_node(), hierarchy.nodes());
-    for distance in 1..nodes {
-        let from = (node + nodes - distance) % nodes;
-        for &member in hierarchy.members(from) {
-            schedule.receive_operand(leaders.at(from), receive.block(member as usize));
-        }
-    }
-    for distance in 1..nodes {
-        for place in 0..hierarchy.members(node).len() {
-            schedule.send(leaders.at((node + distance) % nodes), block(place));
-        }
-    }
 }
 
 /// Delivers the blocks of all other members out of bundles that are filled.
