@@ -402,16 +402,6 @@ impl<'a> Round<'a> {
         });
     }
 
-    /// Waits for the posts of the members before the caller.
-    #[inline]
-    pub(crate) fn await_earlier(&self) {
-        let mut missing = (0..self.me()).peekable();
-        self.await_posts(None, move || {
-            while missing.next_if(|&member| self.has_posted(member)).is_some() {}
-            missing.peek().is_none()
-        });
-    }
-
     /// Waits for the post of one member.
     #[inline]
     pub(crate) fn await_member(&self, member: usize) {

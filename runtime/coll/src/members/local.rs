@@ -300,6 +300,8 @@ pub(crate) struct LocalShared {
     pub(crate) choices: CacheLine<[AtomicU64; RING]>,
     /// Members that wait for completions, or sleep until all have posted.
     pub(crate) watchers: CacheLine<AtomicU32>,
+    /// Members that sleep until those before them have posted, and are not among the watchers.
+    pub(crate) sleepers: CacheLine<AtomicU32>,
     /// Arrivals at the barriers of large groups, all of them together.
     pub(crate) arrivals: CacheLine<AtomicU64>,
     /// Barriers of large groups that everyone has arrived at.
@@ -330,6 +332,7 @@ impl LocalShared {
             rows: Link::new(),
             choices: CacheLine([const { AtomicU64::new(0) }; RING]),
             watchers: CacheLine(AtomicU32::new(0)),
+            sleepers: CacheLine(AtomicU32::new(0)),
             arrivals: CacheLine(AtomicU64::new(0)),
             barriers: CacheLine(AtomicU64::new(0)),
         }

@@ -87,6 +87,7 @@ unsafe fn scan_with_prefixes(
     let kernel = folder.kernel().filter(|_| folder.datatype().is_dense());
     let round = Round::begin(group);
     round.post_operand(&call.operand());
+    round.announce_to_sleepers();
     let left = if me == 0 { None } else { round.await_left(bytes) };
     let end = end(group, kind);
     // SAFETY: the caller's promise; earlier members have posted.

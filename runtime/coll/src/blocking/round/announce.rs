@@ -1,4 +1,4 @@
-//! Who is woken at a post.
+//! Who is woken at a post, and who sleeps until all before it have posted.
 
 use super::Round;
 use cohort_base::sync::atomic::{Ordering, fence};
@@ -34,6 +34,15 @@ impl Round<'_> {
         (self.me() + 1..self.members()).for_each(|later| self.announce_to_reader(later, 0..later));
     }
 
+    /// After a post in a form whose readers are woken otherwise: a member that takes operands for longer, or has longer
+    /// ones, may sleep until it is told ([`Round::await_earlier`]).
+    #[inline]
+    pub(crate) fn announce_to_sleepers(&self) {
+        if self.group.shared.sleepers.load(Ordering::SeqCst) != 0 {
+            self.announce_to_later();
+        }
+    }
+
     /// Wakes a member that waits for the posts of several, the caller's among them, when all are there.
     #[inline]
     fn announce_to_reader(&self, reader: usize, mut posters: Range<usize>) {
@@ -44,6 +53,26 @@ impl Round<'_> {
         fence(Ordering::SeqCst);
         if posters.all(|it| it == reader || it == self.me() || self.has_posted(it)) {
             self.wake(reader);
+        }
+    }
+
+    /// Waits for the posts of the members before the caller. Where ranks outnumber CPUs, whoever posts without a word
+    /// looks whether somebody sleeps here ([`Round::announce_to_sleepers`]).
+    #[inline]
+    pub(crate) fn await_earlier(&self) {
+        let mut missing = (0..self.me()).peekable();
+        let mut done = || {
+            while missing.next_if(|&member| self.has_posted(member)).is_some() {}
+            missing.peek().is_none()
+        };
+        if !self.is_crowded() {
+            return self.await_posts(None, done);
+        }
+        if !self.spin(&mut done) {
+            let sleepers = &self.group.shared.sleepers;
+            sleepers.fetch_add(1, Ordering::SeqCst);
+            self.await_posts(None, done);
+            sleepers.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -10,6 +10,7 @@
 //! its completion of the round (Release), so who finds the round completed (Acquire) may read them, and nobody reads
 //! them before. All members of a crowded group post so, whatever their operation, and the label and the length in the
 //! entry say that this is such a post. There is no prefix at a member that has found operands of different lengths.
+//! Members whose operand is longer sleep until they are told of posts: where some do, who posts tells them.
 
 use super::{Round, has_completed};
 use crate::members::{Entry, INLINE};
