@@ -2,8 +2,8 @@
 //!
 //! A long block is a mapping of its own. To unmap it takes the lock of the address space, interrupts every CPU that
 //! runs a rank, and has the next block's pages faulted in again, one by one: with collective operations that need such
-//! a block in each call these faults took half of the time. So a heap may keep some, up to a number of bytes; the
-//! oldest give way to new ones.
+//! a block in each call these faults took half of the time. So a heap may keep some, up to a number of bytes;
+//! they give way to new ones.
 //!
 //! # Protocol
 //! A slot holds an item or null. Whoever swaps an item out of a slot (Acquire) owns it, and nobody else does: a slot

@@ -10,6 +10,7 @@ use cohort_datatype::Buffer;
 use cohort_datatype::op::{Op, PredefinedOp};
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 use std::vec::Vec;
 
 /// Ranks that take themselves for more than there are CPUs.
@@ -97,4 +98,23 @@ fn other_lengths_are_told_to_those_behind() {
             }
         });
     }
+}
+
+/// A member whose operand is too long for a prefix beside it sleeps until those before it have posted, who post short
+/// ones without a word.
+#[test]
+fn a_member_with_a_longer_operand_is_woken() {
+    on_crowded_ranks(3, |group| {
+        let me = group.me as usize;
+        for round in 0..3 {
+            if me < 2 {
+                thread::sleep(Duration::from_millis(20));
+            }
+            let found = scanned(group, &operand(me, if me == 2 { 40 } else { 1 }, round), Scan::Inclusive);
+            match me {
+                2 => assert!(matches!(found, Err(EngineError::Truncated { .. })), "{found:?}"),
+                _ => assert_eq!(found.expect("a scan"), prefix(me + 1, 1, round)),
+            }
+        }
+    });
 }
