@@ -30,17 +30,20 @@ pub struct Helpers {
 }
 
 /// Wakes members that wait, up to so many; says how many. Each finds the pool in its own list, so it needs nobody's
-/// claim but its own.
+/// claim but its own. Whoever has come without a request has it in no list: such a member may sleep for another reason,
+/// or leave without a step.
 fn wake_members(parts: &[Part], me: u32, wanted: u64) -> u64 {
-    let rank_of = |member: u32| parts[member as usize].rank;
-    rank_of(me).node().barriers().light();
+    let part_of = |member: u32| &parts[member as usize];
+    let own = part_of(me).rank;
+    own.node().barriers().light();
     let size = parts.len() as u32;
     let (mut woken, mut member) = (0, me);
     // The caller's own rank comes last: it does not sleep, but its polling thread may.
     for _ in 0..size {
         member = if member + 1 < size { member + 1 } else { 0 };
-        if woken < wanted && rank_of(member).wake_after_barrier() {
-            rank_of(me).counters().count_wake();
+        let part = part_of(member);
+        if woken < wanted && !part.request.is_null() && part.rank.wake_after_barrier() {
+            own.counters().count_wake();
             woken += 1;
         }
     }

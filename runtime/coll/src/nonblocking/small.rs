@@ -402,14 +402,18 @@ impl Small {
 
     /// Waits for the end of the row's meeting, to which somebody has come for the member; helps there.
     fn await_meeting(&self) -> bool {
+        self.await_end_at(self.operation().meeting.get().or_else(|| self.0.meeting().existing()))
+    }
+
+    /// [`Small::await_meeting`] at this one, if there is one by now.
+    fn await_end_at(&self, pool: Option<RecordRef<Pool>>) -> bool {
         let (row, operation) = (&self.0, self.operation());
-        let pool = operation.meeting.get().or_else(|| row.meeting().existing());
         operation.meeting.set(pool);
         let Some(pool) = pool else {
             return false;
         };
         if pool.pending().is_some() {
-            PoolRef::new(Membership { pool, member: row.me }, Runner::Owner).work(1);
+            PoolRef::new(Membership { pool, member: row.me }, Runner::Owner).work(u32::MAX);
         }
         self.end_at(pool)
     }
@@ -504,8 +508,8 @@ impl Small {
         pool.is_some()
     }
 
-    /// Comes to the row's meeting of a broadcast or a scatter, and waits for what is copied there. Says whether that is
-    /// over.
+    /// Comes to the row's meeting of a broadcast or a scatter, and waits for what is copied there; helps. Says whether
+    /// that is over.
     fn take_at_meeting(&self) -> bool {
         let operation = self.operation();
         let (base, bytes) = (operation.memory.result, operation.agreed.bytes);
@@ -517,12 +521,7 @@ impl Small {
             Kind::Scatter => Call::Scatter { send: None, receive: Some(buffer), root, is_even: true },
             _ => Call::Bcast { buffer, root },
         };
-        let pool = operation.meeting.get().or_else(|| self.come(Brought::arguments(call)));
-        operation.meeting.set(pool);
-        let Some(pool) = pool else {
-            return false;
-        };
-        self.end_at(pool)
+        self.await_end_at(operation.meeting.get().or_else(|| self.come(Brought::arguments(call))))
     }
 
     /// Comes to the row's meeting without a request. `None`: there is none yet.

@@ -4,13 +4,14 @@
 use super::data::{Random, double};
 use super::on_node;
 use crate::{Call, CommShared, Group, Reduction, Started, begin};
-use cohort_base::settings::{Settings, WaitMode};
+use cohort_base::settings::{Progress, Settings, WaitMode};
 use cohort_core::node::Node;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::{self, WaitKind};
 use cohort_core::{EngineError, Status};
 use cohort_datatype::op::{Op, PredefinedOp};
 use cohort_datatype::{Buffer, TypeRef};
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::thread;
 use std::vec;
@@ -141,7 +142,7 @@ fn many_small_ones_beside_larger_ones_end_in_any_order() {
 /// One call of each member is enough: a member that makes no other call keeps nobody waiting.
 #[test]
 fn a_member_that_has_begun_is_not_waited_for() {
-    let gone = core::sync::atomic::AtomicU32::new(0);
+    let gone = AtomicU32::new(0);
     on_node(Node::for_test(3), |group| {
         let mut one = One::new(&mut Random::new(1), 0, group.me as usize, 3);
         (one.kind, one.count) = (3, 1);
@@ -149,12 +150,12 @@ fn a_member_that_has_begun_is_not_waited_for() {
         one.taken.truncate(1);
         let started = begun(group, &one.call()).expect("a start");
         if group.me == 0 {
-            while gone.load(core::sync::atomic::Ordering::SeqCst) < 2 {
+            while gone.load(Ordering::SeqCst) < 2 {
                 thread::yield_now();
             }
         }
         assert_eq!(end(group, started), Status::SUCCESS);
-        gone.fetch_add(1, core::sync::atomic::Ordering::SeqCst);
+        gone.fetch_add(1, Ordering::SeqCst);
         one.check(0, group.me as usize, 3);
     });
 }
@@ -215,6 +216,34 @@ fn a_member_of_a_broadcast_may_expect_more_than_all_others() {
             assert_eq!(end(group, started), Status::SUCCESS);
             assert!(call.taken[1].to_bits() == 0, "the second value is the root's");
         }
+    });
+}
+
+/// The last to begin wakes those that can copy for it: members with requests, not those that took the operation for a
+/// small one and sleep at its meeting. Nobody else helps.
+#[test]
+fn who_can_help_is_woken_beside_members_that_disagree() {
+    let settings = Settings { wait: WaitMode::Park, progress: Progress::None, ..Settings::DEFAULT };
+    let gone = AtomicU32::new(0);
+    let node = Node::for_test_with(5, settings);
+    on_node(node, |group| {
+        let is_long = group.me < 2;
+        let mut call = One::new(&mut Random::new(1), 0, group.me as usize, 5);
+        (call.kind, call.root, call.count) = (1, 0, if is_long { 20_000 } else { 1 });
+        call.taken = vec![f64::from(group.me); call.count];
+        let is_last = group.me == 1;
+        while is_last && [0, 2, 3, 4].iter().any(|&it| !node.rank(it).park().is_parked()) {
+            thread::yield_now();
+        }
+        let started = begun(group, &call.call()).expect("a start");
+        // As if it computed.
+        while is_last && gone.load(Ordering::SeqCst) < 4 {
+            thread::yield_now();
+        }
+        let error = end(group, started);
+        gone.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(error == Status::TRUNCATE, !is_long);
+        assert!(call.taken[0].to_bits() == 0, "the first value is the root's");
     });
 }
 
