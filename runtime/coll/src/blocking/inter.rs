@@ -5,13 +5,39 @@
 
 use super::calls::{barrier, bcast, reduce, scatter};
 use crate::args::{Blocks, Call, Reduction};
-use crate::exchange::{Incoming, Outgoing, may_communicate};
+use crate::exchange::{Incoming, Outgoing, may_communicate, wait_for};
 use crate::fold::Folder;
 use crate::inter::{Intergroup, Root};
-use crate::memory::Scratch;
+use crate::memory::{Scratch, reserve};
+use crate::schedule::Message;
+use alloc::vec;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::Buffer;
+use cohort_datatype::{Buffer, types};
+
+/// What has become of a step.
+type Outcome = Result<(), EngineError>;
+
+/// A group's reduction, at its leader.
+struct Sum(Scratch);
+
+impl Sum {
+    /// What the other group gets: nothing if it is not the whole group's, by which it hears of that.
+    fn data<'a>(&'a self, call: &Reduction<'a>, outcome: Outcome) -> Buffer<'a> {
+        match outcome {
+            // SAFETY: the scratch has room for so many elements, and the call's type outlives it.
+            Ok(()) => unsafe { Buffer::new(self.0.base, call.count(), call.datatype()) },
+            Err(_) => Buffer::EMPTY,
+        }
+    }
+}
+
+/// Data that is too long for members that expect so many bytes: that there is no result they hear by truncation.
+fn too_long(expected: u64) -> Result<Vec<u8>, EngineError> {
+    let mut data = reserve(expected as usize + 1)?;
+    data.resize(expected as usize + 1, 0);
+    Ok(data)
+}
 
 impl Intergroup<'_> {
     /// Runs an operation and waits for its end. A root is named by its [place](Intergroup::place_of), and nobody is in
@@ -113,38 +139,55 @@ impl Intergroup<'_> {
     /// `MPI_Reduce`: the root gets the reduction of the other group's operands.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] operation for the type, or no memory.
+    /// [`EngineError::Truncated`]: operands differ in length. [`EngineError::Unsupported`] operation for the type; no
+    /// memory.
     fn reduce(&self, call: &Reduction<'_>, root: Root) -> Result<(), EngineError> {
-        // SAFETY: the scratch holds the sum, and outlives the call.
-        unsafe {
-            match root {
-                Root::Beside => Ok(()),
-                Root::Here => {
-                    let result = call.result;
-                    self.channel.exchange([], [self.from(0, result)])
-                }
-                Root::Remote(root) => {
-                    let sum = self.reduce_here(call)?;
-                    let Some(sum) = sum else { return Ok(()) };
-                    let sum = Buffer::new(sum.base, call.count(), call.datatype());
-                    self.channel.exchange([self.to(root as usize, sum)], [])
+        match root {
+            Root::Beside => Ok(()),
+            Root::Here => self.exchange_operands(None, Some(self.from(0, call.result))),
+            Root::Remote(root) => {
+                let (sum, outcome) = self.reduce_here(call)?;
+                let out = sum.as_ref().map(|sum| self.to(root as usize, sum.data(call, outcome)));
+                match out {
+                    None => outcome,
+                    out => outcome.and(self.exchange_operands(out, None)),
                 }
             }
         }
     }
 
-    /// The reduction of the caller's group's operands, at its leader.
-    fn reduce_here(&self, call: &Reduction<'_>) -> Result<Option<Scratch>, EngineError> {
+    /// The reduction of the caller's group's operands, at its leader, and whether it is one: members whose operands
+    /// differ in length go on, as the other group and the rest of their own wait for them.
+    ///
+    /// # Errors
+    /// No memory, a failure, or an operation that does not take the type: then nobody waits.
+    fn reduce_here(&self, call: &Reduction<'_>) -> Result<(Option<Sum>, Outcome), EngineError> {
         let folder = Folder::new(call.op, call.datatype())?;
-        let scratch = match self.leads() {
-            true => Some(Scratch::new(&folder, call.count())?),
+        let sum = match self.leads() {
+            true => Some(Sum(Scratch::new(&folder, call.count())?)),
             false => None,
         };
-        let output = scratch.as_ref().map_or(call.output(), |it| it.base);
+        let output = sum.as_ref().map_or(call.output(), |it| it.0.base);
         // SAFETY: the scratch has room for the result; elsewhere than at the leader there is none.
         let here = unsafe { call.to(output) };
-        reduce(&self.local, &here, 0)?;
-        Ok(scratch)
+        match reduce(&self.local, &here, 0) {
+            Err(failure) if failure.as_failure().is_some() => Err(failure),
+            outcome => Ok((sum, outcome)),
+        }
+    }
+
+    /// Sends an operand and receives one, which is to have the length of its room.
+    ///
+    /// # Errors
+    /// As [`Channel::exchange`]; [`EngineError::Truncated`] of a shorter one as well.
+    fn exchange_operands(&self, out: Option<Outgoing<'_>>, into: Option<Incoming<'_>>) -> Result<(), EngineError> {
+        let mut requests = Vec::new();
+        let started = self.channel.start(out, into, &mut requests);
+        // The receive comes first.
+        let least = |at: usize| if at == 0 { into.map_or(0, |it| it.data.bytes()) } else { 0 };
+        let messages = requests.into_iter().enumerate();
+        let messages = messages.map(|(at, request)| Message::new(request, least(at), false));
+        started.and(wait_for(self.channel.owner, messages, |_, _| {}))
     }
 
     /// `MPI_Allreduce`: everybody gets the reduction of the other group's operands.
@@ -153,13 +196,23 @@ impl Intergroup<'_> {
     /// As [`Intergroup::reduce`].
     fn allreduce(&self, call: &Reduction<'_>) -> Result<(), EngineError> {
         let result = call.result;
-        // SAFETY: the scratch has room for the sum, and outlives the call.
-        unsafe {
-            let sum = self.reduce_here(call)?;
-            let out = sum.as_ref().map_or(result, |sum| Buffer::new(sum.base, result.count(), result.datatype()));
-            self.leaders_swap(out, result)?;
-            bcast(&self.local, result, 0)
+        let (sum, mut outcome) = self.reduce_here(call)?;
+        if let Some(sum) = sum {
+            let out = self.to(0, sum.data(call, outcome));
+            outcome = outcome.and(self.exchange_operands(Some(out), Some(self.from(0, result))));
+            match outcome {
+                Ok(()) => {}
+                Err(failure) if failure.as_failure().is_some() => return outcome,
+                Err(_) => {
+                    let mut longer = too_long(result.bytes())?;
+                    // SAFETY: bytes that live to the end of the call.
+                    let data = unsafe { Buffer::of_bytes(longer.as_mut_ptr(), longer.len() as u64) };
+                    return outcome.and(bcast(&self.local, data, 0));
+                }
+            }
         }
+        let passed = bcast(&self.local, result, 0);
+        outcome.and(passed)
     }
 
     /// `MPI_Reduce_scatter` (and `_block`): member *i* gets `counts[i]` elements of the reduction
@@ -170,22 +223,34 @@ impl Intergroup<'_> {
     fn reduce_scatter(&self, call: &Reduction<'_>, counts: &[i64]) -> Result<(), EngineError> {
         let total: i64 = counts.iter().sum();
         let call = &call.of(total as u64);
-        let starts: Vec<i64> =
-            counts.iter().scan(0, |next, count| Some(core::mem::replace(next, *next + count))).collect();
         let mine = counts[self.local.me as usize] as u64;
         let result = call.of(mine).result;
-        // SAFETY: both scratches have room for all elements, and outlive the call.
-        unsafe {
-            let sum = self.reduce_here(call)?;
-            let Some(sum) = sum else {
-                return scatter(&self.local, None, Some(result), 0);
-            };
-            let folder = Folder::new(call.op, call.datatype())?;
-            let theirs = Scratch::new(&folder, call.count())?;
-            let whole = |base| Buffer::new(base, call.count(), call.datatype());
-            self.leaders_swap(whole(sum.base), whole(theirs.base))?;
-            let blocks = Blocks::varying(theirs.base, (counts, &starts), call.datatype());
-            scatter(&self.local, Some(blocks), Some(result), 0)
+        let (sum, outcome) = self.reduce_here(call)?;
+        let Some(sum) = sum else {
+            let passed = scatter(&self.local, None, Some(result), 0);
+            return outcome.and(passed);
+        };
+        let folder = Folder::new(call.op, call.datatype())?;
+        let theirs = Sum(Scratch::new(&folder, call.count())?);
+        let out = self.to(0, sum.data(call, outcome));
+        let outcome = outcome.and(self.exchange_operands(Some(out), Some(self.from(0, theirs.data(call, Ok(()))))));
+        let starts: Vec<i64> =
+            counts.iter().scan(0, |next, count| Some(core::mem::replace(next, *next + count))).collect();
+        match outcome {
+            Err(failure) if failure.as_failure().is_some() => outcome,
+            Err(_) => {
+                let longest = counts.iter().copied().max().unwrap_or(0) as u64;
+                let mut block = too_long(call.of(longest).result.bytes())?;
+                let (lengths, starts) = (vec![block.len() as i64; counts.len()], vec![0; counts.len()]);
+                // SAFETY: everybody's block is this one, of bytes that live to the end of the call.
+                let blocks = unsafe { Blocks::varying(block.as_mut_ptr(), (&lengths, &starts), &types::MPI_BYTE) };
+                outcome.and(scatter(&self.local, Some(blocks), Some(result), 0))
+            }
+            Ok(()) => {
+                // SAFETY: the scratch has room for all elements, and outlives the call.
+                let blocks = unsafe { Blocks::varying(theirs.0.base, (counts, &starts), call.datatype()) };
+                scatter(&self.local, Some(blocks), Some(result), 0)
+            }
         }
     }
 }
