@@ -43,7 +43,10 @@ pub(crate) enum Content {
         length: u64,
     },
     /// It was too long, and travels by itself.
-    Apart,
+    Apart {
+        /// Its bytes.
+        length: u64,
+    },
 }
 
 impl Content {
@@ -84,7 +87,7 @@ impl Bundle {
     pub(crate) fn there(&self) -> Bytes {
         let inside = self.contents().map(|content| match content {
             Content::Inside { there, .. } => there.length(),
-            Content::Apart => 0,
+            Content::Apart { .. } => 0,
         });
         self.memory.part(0, Self::bytes(self.blocks, inside.sum()))
     }
@@ -146,10 +149,10 @@ impl Incoming {
 
     /// Takes out the next block, of this number, once the bundle has been filled.
     pub(crate) fn next(&self, number: usize) -> Content {
-        if self.is_apart(number) {
-            return Content::Apart;
-        }
         let (memory, at, length) = (self.bundle.memory, self.at.get(), self.bundle.length(number));
+        if self.is_apart(number) {
+            return Content::Apart { length };
+        }
         // A sender that had more to send than there was room for has filled the room.
         let there = memory.part(at, length.min(memory.length() - at));
         self.at.set(at + there.length());

@@ -212,7 +212,7 @@ impl<'a> Schedule<'a> {
     pub(crate) fn deliver(&self, block: Bundled, into: Buffer<'_>) -> (u64, Result<(), EngineError>) {
         match self.bundles[block.bundle as usize].next(block.number as usize) {
             content @ Content::Inside { there, .. } => (there.length(), content.deliver(into)),
-            Content::Apart => (0, Ok(())),
+            Content::Apart { .. } => (0, Ok(())),
         }
     }
 

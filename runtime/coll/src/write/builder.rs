@@ -1,6 +1,6 @@
 //! How a schedule is made. By the owner of its rank: it allocates.
 
-use crate::bundle::Incoming;
+use crate::bundle::{Bundle, Incoming};
 use crate::fold::Folder;
 use crate::members::NodeMap;
 use crate::memory::{Scratch, bundle};
@@ -136,9 +136,14 @@ impl<'a> ScheduleBuilder<'a> {
     ) -> Result<u32, EngineError> {
         let (memory, bundle) = bundle(blocks, data, most)?;
         self.keep(memory);
-        self.0.bundles.push(Incoming::new(bundle));
         self.receive_for(Told::Nobody, from, bundle.buffer());
-        Ok(self.0.bundles.len() as u32 - 1)
+        Ok(self.expect_bundle(bundle))
+    }
+
+    /// A bundle that comes with other messages. Returns its number.
+    pub(crate) fn expect_bundle(&mut self, bundle: Bundle) -> u32 {
+        self.0.bundles.push(Incoming::new(bundle));
+        self.0.bundles.len() as u32 - 1
     }
 
     /// A message from member `from` with a block of a bundle that has come, unless the block is in it.

@@ -209,3 +209,32 @@ pub(crate) fn scatter_to_nodes<'a>(
     }
     Ok(())
 }
+
+/// Steps of an allgather at the leader of a node, behind those that exchange the bundles of all nodes: the long blocks,
+/// which travel by themselves. `block` has those of this node's members.
+pub(crate) fn exchange_apart<'a>(
+    schedule: &mut ScheduleBuilder<'a>,
+    map: &NodeMap,
+    (bundles, most): (&[Bundle], u64),
+    block: impl Fn(usize) -> Buffer<'a>,
+    receive: &Blocks<'a>,
+) {
+    schedule.wait();
+    for (node, &bundle) in bundles.iter().enumerate().filter(|(node, _)| *node != map.this_node()) {
+        let (members, bundle) = (map.members(node), schedule.expect_bundle(bundle));
+        for (number, &member) in (0..).zip(members) {
+            let into = receive.block(member as usize);
+            schedule.receive_apart(Bundled { bundle, number }, members[0] as usize, into, Told::Everyone);
+        }
+    }
+    let here = map.members(map.this_node());
+    let long = || here.iter().enumerate().map(|(place, &member)| (place, member, block(place)));
+    let long = || long().filter(|(_, _, block)| block.bytes() > most);
+    for to in map.other_nodes() {
+        long().for_each(|(_, _, block)| schedule.send(to[0] as usize, block));
+    }
+    // While those of others come.
+    for (_, member, block) in long().filter(|(place, ..)| *place > 0) {
+        schedule.copy(block, receive.block(member as usize));
+    }
+}

@@ -13,7 +13,7 @@ mod spreading;
 mod two_groups;
 
 pub(crate) use builder::{ScheduleBuilder, Subgroup};
-pub(crate) use bundles::{Apart, gather_from_nodes, scatter_to_nodes};
+pub(crate) use bundles::{Apart, exchange_apart, gather_from_nodes, scatter_to_nodes};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use calls::write_among;
 pub(crate) use calls::{has_carriers, has_node_schedules, is_led, partners, write};

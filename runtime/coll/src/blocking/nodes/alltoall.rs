@@ -453,7 +453,7 @@ impl Exchange<'_> {
                 for (number, content) in contents.filter(|(number, _)| number % places == me) {
                     let member = members[number / places] as usize;
                     match content {
-                        Content::Apart => schedule.receive(member, self.receive.block(member)),
+                        Content::Apart { .. } => schedule.receive(member, self.receive.block(member)),
                         Content::Inside { .. } => outcome = outcome.and(content.deliver(self.receive.block(member))),
                     }
                 }

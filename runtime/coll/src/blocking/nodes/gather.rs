@@ -1,4 +1,4 @@
-//! Gather, scatter and allgather in which one member of each node, its *leader*, sends and receives for all.
+//! Gather and scatter in which one member of each node, its *leader*, sends and receives for all.
 //!
 //! Between nodes a message costs far more than its bytes as long as these are few. So the members of a node give their
 //! blocks to the leader through what they share, and it sends them on as one [`Bundle`]. The lengths of blocks may
@@ -6,24 +6,18 @@
 //! because they are long. Nodes with one member send without bundles.
 
 use crate::args::Blocks;
-use crate::blocking::round::{Finish, Posted, Record, Round};
+use crate::blocking::round::{Finish, Posted, Round};
 use crate::blocking::schedule::{builder, run};
 use crate::bundle::{BUNDLED, Bundle, Content};
 use crate::bytes::Bytes;
 use crate::data::{copy_piece, copy_whole};
 use crate::members::{COPY_MAX, Caller, Hierarchy, INLINE, LocalGroup};
-use crate::memory::{bundle as bundle_with_room, bytes, reserve};
+use crate::memory::bundle as bundle_with_room;
 use crate::schedule::Told;
-use crate::write::{Apart, Subgroup, exchange, gather_from_nodes, scatter_to_nodes};
+use crate::write::{Apart, gather_from_nodes, scatter_to_nodes};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, unpack_bytes};
-use core::ops::Range;
-
-// SAFETY: no other record has this number.
-unsafe impl Record for Bundles {
-    const NUMBER: u64 = 6;
-}
 
 /// Bytes of what a member has posted with [`Round::post_buffer`].
 fn posted_bytes(round: &Round<'_>, place: usize) -> u64 {
@@ -52,29 +46,37 @@ pub(super) fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
     });
 }
 
-/// Collects the blocks that the other members of the node [`post_to`] into a bundle, in memory of `data` bytes besides
-/// the lengths, or as much as they take.
+/// Collects the blocks that the other members of the node [`post_to`] into a bundle, but for those longer than `most`.
 fn collect_here(here: &LocalGroup<'_>, own: &Buffer<'_>, most: u64) -> Result<(Vec<u8>, Bundle), EngineError> {
-    let size = here.size();
     let round = Round::begin(here);
     round.await_all();
-    let length = |place| match place == here.me() {
-        true => own.bytes(),
-        false => posted_bytes(&round, place),
-    };
-    let inside = (0..size).map(length).filter(|&bytes| bytes <= most);
-    let made = bundle_with_room(size, inside.sum(), most);
-    if let Ok((_, bundle)) = &made {
-        bundle.fill(length, |place, out| {
-            if place == here.me() {
-                copy_piece(out.buffer(), *own, 0..out.length());
-            } else {
-                pack_posted(&round, place, out);
-            }
-        });
-    }
+    let made = collect(here, &round, own, most);
     round.finish(Finish::Nobody);
     made
+}
+
+/// [`collect_here`] in a round to which all have come.
+pub(super) fn collect(
+    here: &LocalGroup<'_>,
+    round: &Round<'_>,
+    own: &Buffer<'_>,
+    most: u64,
+) -> Result<(Vec<u8>, Bundle), EngineError> {
+    let size = here.size();
+    let length = |place| match place == here.me() {
+        true => own.bytes(),
+        false => posted_bytes(round, place),
+    };
+    let inside = (0..size).map(length).filter(|&bytes| bytes <= most);
+    let (memory, bundle) = bundle_with_room(size, inside.sum(), most)?;
+    bundle.fill(length, |place, out| {
+        if place == here.me() {
+            copy_piece(out.buffer(), *own, 0..out.length());
+        } else {
+            pack_posted(round, place, out);
+        }
+    });
+    Ok((memory, bundle))
 }
 
 /// Gather: each leader sends a bundle to the root, and long blocks travel by themselves.
@@ -219,7 +221,7 @@ fn post_here(round: &Round<'_>, hierarchy: &Hierarchy, send: &Blocks<'_>) -> boo
 fn deliver(bundle: Bundle, place: usize, into: Buffer<'_>) -> Result<bool, EngineError> {
     match bundle.contents().nth(place) {
         Some(content @ Content::Inside { .. }) => content.deliver(into).map(|()| false),
-        Some(Content::Apart) | None => Ok(true),
+        Some(Content::Apart { .. }) | None => Ok(true),
     }
 }
 
@@ -257,95 +259,4 @@ fn receive_bundle(
     let is_apart = deliver(bundle, here.me(), receive);
     round.finish(Finish::after(exposed, Finish::Everyone));
     outcome.and(is_apart)
-}
-
-/// The bundles of all nodes, one behind the other.
-struct Bundles {
-    _memory: Vec<u8>,
-    bytes: Bytes,
-    /// Where each node's begins, and where the last one ends.
-    starts: Vec<u64>,
-    all: Vec<Bundle>,
-}
-
-impl Bundles {
-    /// Room for what an allgather brings.
-    fn for_blocks(hierarchy: &Hierarchy, receive: &Blocks<'_>) -> Result<Self, EngineError> {
-        let data = |node: usize| {
-            let lengths = hierarchy.members(node).iter();
-            lengths.map(|&member| receive.block(member as usize).bytes()).sum::<u64>()
-        };
-        let length = |node| Bundle::bytes(hierarchy.members(node).len(), data(node));
-        let (memory, bytes) = bytes((0..hierarchy.nodes()).map(length).sum())?;
-        let mut all = reserve(hierarchy.nodes())?;
-        let mut starts = reserve(hierarchy.nodes() + 1)?;
-        let mut at = 0;
-        starts.push(at);
-        for node in 0..hierarchy.nodes() {
-            let blocks = hierarchy.members(node).len();
-            all.push(Bundle::at(bytes.part(at, length(node)), blocks, u64::MAX));
-            at += length(node);
-            starts.push(at);
-        }
-        Ok(Self { _memory: memory, bytes, starts, all })
-    }
-
-    /// Those of consecutive nodes.
-    fn several(&self, nodes: Range<usize>) -> Buffer<'static> {
-        let (start, end) = (self.starts[nodes.start], self.starts[nodes.end]);
-        self.bytes.part(start, end - start).buffer()
-    }
-}
-
-/// Allgather: the leaders exchange the bundles of their nodes.
-pub(crate) fn allgather(
-    group: &Caller<'_>,
-    hierarchy: &Hierarchy,
-    send: Option<Buffer<'_>>,
-    receive: &Blocks<'_>,
-) -> Result<(), EngineError> {
-    let here = group.local(hierarchy);
-    let own = receive.block(group.me());
-    let placed = send.map_or(Ok(()), |send| copy_whole(own, send));
-    let send = send.unwrap_or(own);
-    if here.me != 0 {
-        post_to(&here, 0, &send);
-        let round = Round::begin(&here);
-        round.await_member(0);
-        let outcome = deliver_all(group, hierarchy, round.record::<Bundles>(0), receive);
-        round.finish(Finish::Nobody);
-        return placed.and(outcome);
-    }
-    let (_memory, bundle) = collect_here(&here, &send, u64::MAX)?;
-    let bundles = Bundles::for_blocks(hierarchy, receive)?;
-    let this_node = hierarchy.this_node();
-    let mut schedule = builder(group, None);
-    schedule.copy(bundle.buffer(), bundles.all[this_node].buffer());
-    let among = Subgroup::of_leaders(hierarchy, 0);
-    exchange(&mut schedule, among, |nodes| bundles.several(nodes));
-    let mut outcome = run(group.owner, schedule);
-    let round = Round::begin(&here);
-    round.post_address(&bundles);
-    round.announce();
-    outcome = outcome.and(deliver_all(group, hierarchy, &bundles, receive));
-    round.finish(Finish::Everyone);
-    placed.and(outcome)
-}
-
-/// Delivers the blocks of all other members out of bundles that are filled.
-fn deliver_all(
-    group: &Caller<'_>,
-    hierarchy: &Hierarchy,
-    bundles: &Bundles,
-    receive: &Blocks<'_>,
-) -> Result<(), EngineError> {
-    let mut outcome = Ok(());
-    for (node, bundle) in bundles.all.iter().enumerate() {
-        for (&member, content) in hierarchy.members(node).iter().zip(bundle.contents()) {
-            if member != group.me {
-                outcome = outcome.and(content.deliver(receive.block(member as usize)));
-            }
-        }
-    }
-    outcome
 }

@@ -3,10 +3,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | this file | what schedules do (`write/led.rs`), or each member for itself |
-//! | `gather`, `alltoall` | one member of each node, or several, send and receive for all of them |
+//! | `gather`, `allgather`, `alltoall` | one member of each node, or several, send and receive for all of them |
 //! | `scan` | the same, of prefixes |
 //! | `view` | what all members say, in one table for the members of a node |
 
+mod allgather;
 mod alltoall;
 mod gather;
 mod scan;
@@ -60,7 +61,7 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
         Call::Scatter { send, receive, root, .. } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
         // Not only leaders carry.
         Call::Alltoall { send, receive } => alltoall::alltoall(group, hierarchy, send.as_ref(), receive),
-        Call::Allgather { send, receive } if is_led => gather::allgather(group, hierarchy, *send, receive),
+        Call::Allgather { send, receive } if is_led => allgather::allgather(group, hierarchy, *send, receive),
         Call::Scan { reduction, kind } if is_led => match folder {
             Some(folder) => scan::scan(group, hierarchy, (reduction, &folder), *kind),
             None => Ok(()),
