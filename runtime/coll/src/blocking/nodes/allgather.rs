@@ -22,7 +22,7 @@ use core::ops::Range;
 
 /// The longest block that goes with others. It is copied twice more than one that travels by itself, which waits for
 /// the bundle.
-const BUNDLED: u64 = 16 << 10;
+const BUNDLED: u64 = 48 << 10;
 
 /// What a leader shows the members of its node: the bundles of all nodes, one behind the other, and its own buffer.
 struct Bundles<'a> {
