@@ -31,7 +31,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 20;
+pub const VERSION: u32 = 21;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -144,7 +144,13 @@ pub struct NodeBoot {
     pub job: u64,
     /// CPUs of all nodes of the job, for its ranks and those that it spawns; 0 if they are this node's.
     pub universe: u32,
+    /// Where among the CPUs that this node's ranks may use those begin that it has for itself, where the ranks of
+    /// several nodes outnumber the CPUs that they share; else [`NO_SHARE`].
+    pub first_cpu: u32,
 }
+
+/// [`NodeBoot::first_cpu`] of a node that shares its CPUs with no other one, or has enough of them.
+pub const NO_SHARE: u32 = u32::MAX;
 
 impl NodeBoot {
     /// That of a node of so many ranks that is alone in its job and has one CPU, and whose ranks spawn none.
@@ -170,6 +176,7 @@ impl NodeBoot {
             summon: None,
             job: 0,
             universe: 0,
+            first_cpu: NO_SHARE,
         }
     }
 

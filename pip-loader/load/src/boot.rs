@@ -80,6 +80,8 @@ pub struct Surroundings {
     pub places: Vec<CpuLocation>,
     /// How many CPUs this node has for itself.
     pub cpus: u32,
+    /// Where these begin, as in [`NodeBoot`].
+    pub first_cpu: u32,
     /// How many CPUs the job has on all nodes.
     pub universe: u32,
     /// The number of this node.
@@ -278,6 +280,7 @@ impl Node {
                 world_ranks: around.world_ranks,
                 cpus: around.cpus,
                 universe: around.universe,
+                first_cpu: around.first_cpu,
                 environment: list_of(environment),
                 places: places.as_ptr(),
                 places_len: places.len() as u32,

@@ -95,13 +95,22 @@ impl World {
     /// nodes on the same machine outnumber the CPUs together with its own. 0 is less than one.
     #[must_use]
     pub fn cpus(&self, usable: u32) -> u32 {
-        let own = &self.nodes[self.place.index as usize];
-        let sharing = self.nodes.iter().filter(|info| info.shares_cpus_with(own));
-        let ranks: u64 = sharing.map(|info| u64::from(info.ranks)).sum();
-        match ranks {
-            ranks if ranks <= u64::from(usable.max(own.ranks)) => usable,
-            ranks => (u64::from(usable) * u64::from(own.ranks) / ranks) as u32,
-        }
+        let own = self.nodes[self.place.index as usize].ranks;
+        self.share(usable, own).unwrap_or(usable)
+    }
+
+    /// Where among the `usable` CPUs those begin that this node has for itself, if it has not all of them.
+    #[must_use]
+    pub fn first_cpu(&self, usable: u32) -> Option<u32> {
+        self.share(usable, self.ranks_before())
+    }
+
+    /// The part of the `usable` CPUs for so many of the ranks that share them, rounded down, if others' ranks and this
+    /// node's together outnumber them.
+    fn share(&self, usable: u32, ranks: u32) -> Option<u32> {
+        let (own, all) = (self.nodes[self.place.index as usize].ranks, self.ranks_here());
+        let is_short = all > usable.max(own);
+        is_short.then(|| (u64::from(usable) * u64::from(ranks) / u64::from(all)) as u32)
     }
 
     /// Nodes on other CPUs than this one's, one of those that share some: how many CPUs each may use, and how many of
@@ -276,6 +285,8 @@ mod tests {
         let nodes = vec![info("a", 2, 0b1111), info("a", 3, 0b1100), info("a", 1, 0b11_0000), info("b", 9, 0b1111)];
         let world = |index| World::of(Place { index, count: 4 }, nodes.clone());
         assert_eq!(world(0).cpus(4), 1, "5 ranks on 4 CPUs: 4 * 2 / 5");
+        let firsts = [0, 1, 2, 3].map(|index| world(index).first_cpu(4));
+        assert_eq!(firsts, [Some(0), Some(1), None, None], "behind those of the nodes before");
         let cpus = |node, all, free| Cpus { node, all, free };
         assert_eq!((world(0).ranks_here(), world(0).others_cpus()), (5, vec![cpus(2, 2, 1), cpus(3, 4, 0)]));
         assert_eq!(world(3).others_cpus(), [cpus(0, 4, 0), cpus(2, 2, 1)]);

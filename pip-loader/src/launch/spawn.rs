@@ -12,7 +12,7 @@ use super::prepare::{Prepared, PreparedProgram};
 use super::report::{Started, report};
 use super::streams::{self, Opened, Streams};
 use super::topology::Topology;
-use cohort_base::boot::AT_COHORT;
+use cohort_base::boot::{AT_COHORT, NO_SHARE};
 use cohort_base::spawn::WorldBoot;
 use cohort_base::trace::Ring;
 use cohort_manager::Place;
@@ -462,6 +462,7 @@ fn surroundings(topology: &Topology, membership: &Membership) -> Surroundings {
     Surroundings {
         places: topology.cpus.iter().map(|cpu| cpu.place).collect(),
         cpus,
+        first_cpu: world.first_cpu(topology.capacity).unwrap_or(NO_SHARE),
         universe: world.others_cpus().iter().map(|it| it.all).fold(cpus, u32::saturating_add),
         node: world.place.index,
         nodes: world.place.count,

@@ -56,6 +56,15 @@ pub(crate) fn give_way(rank: &Rank) {
     }
 }
 
+/// A rank has given its CPU away in a wait, where ranks outnumber CPUs: for the first time there, or not. It may gather
+/// with others of its node ([`Cpu`](crate::cpu::Cpu)). By its own thread.
+#[inline]
+pub(crate) fn gather(rank: &Rank, is_first: bool) {
+    if rank.cpu().has_home() && !rank.threads_multiple() {
+        rank.cpu().gather(is_first);
+    }
+}
+
 /// How long a rank goes on taking turns without movement.
 #[derive(Debug)]
 pub struct Backoff<'rank> {

@@ -2,9 +2,10 @@
 
 pub use crate::abort::{abort, abort_members, abort_with, must_leave};
 use crate::ranks::Claim;
-use crate::ranks::{Owner, hooks};
+use crate::ranks::{Owner, Rank, hooks};
 use crate::wait::{self, WaitKind};
 use crate::waits::Awaited;
+use cohort_base::boot::NO_SHARE;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::spawn::{Request, State};
 use cohort_steal::TaskKind;
@@ -15,7 +16,17 @@ use rustix::process::{Pid, Signal, kill_process};
 /// initialisation. Without memory or threads for it the rank simply progresses inside its own
 /// calls.
 pub fn begin(owner: Owner<'static>) {
+    settle(owner.rank());
     hooks::begin(owner);
+}
+
+/// Where a rank that is bound to no CPU gathers with others of its node ([`Cpu`](crate::cpu::Cpu)), if nodes share too
+/// few.
+fn settle(rank: &Rank) {
+    let node = rank.node().boot();
+    if node.first_cpu != NO_SHARE && node.node_ranks > 1 && rank.place().is_none() {
+        rank.cpu().settle((node.first_cpu + rank.id() % node.cpus.max(1)) as usize);
+    }
 }
 
 /// Ends the rank's use of the network, once all it has sent has left, and stops what [`begin`] started. By the

@@ -17,7 +17,7 @@
 //! Who passes over some victims ([`moment`]) may miss what it could do for others, who do it themselves later.
 
 use crate::abort;
-use crate::backoff::{Backoff, give_way};
+use crate::backoff::{Backoff, gather, give_way};
 use crate::ranks::Claim;
 use crate::ranks::Node;
 use crate::ranks::Owner;
@@ -134,8 +134,15 @@ fn take_turns<'rank>(
     mut done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
     let rank = claim.rank();
-    let mut waiter =
-        Waiter { owner, rank, backoff: Backoff::of_thread(rank), has_parked: false, noted: None, is_asked: false };
+    let mut waiter = Waiter {
+        owner,
+        rank,
+        backoff: Backoff::of_thread(rank),
+        has_parked: false,
+        has_yielded: false,
+        noted: None,
+        is_asked: false,
+    };
     let mut claim = Some(claim);
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
@@ -156,6 +163,7 @@ struct Waiter<'rank> {
     rank: &'rank Rank,
     backoff: Backoff<'rank>,
     has_parked: bool,
+    has_yielded: bool,
     /// Where others see what it waits for.
     noted: Option<WaitPlace>,
     /// Somebody has asked for help, and there was something to do since.
@@ -229,6 +237,7 @@ impl<'rank> Waiter<'rank> {
     fn sleep(&mut self, worker: &Worker<'_>, what: &impl Awaited, done: &mut impl FnMut(&mut Claim<'_>) -> bool) {
         abort::leave_if_told(self.rank);
         if self.backoff.gives_way(self.rank.node().yield_policy()) {
+            gather(self.rank, !core::mem::replace(&mut self.has_yielded, true));
             return;
         }
         self.has_parked = true;
