@@ -117,7 +117,14 @@ impl Cpu {
     /// The thread has given its CPU away in a wait, for the first time there or not: if it hardly does anything else,
     /// it goes where it gathers with others. By the thread itself.
     pub(crate) fn gather(&self, is_first: bool) {
-        let now = ticks();
+        let home = self.home.load(Ordering::Relaxed);
+        if self.hardly_computes(ticks(), is_first) && this_cpu().is_some_and(|here| here as u32 + 1 != home) {
+            self.return_to(home as usize - 1);
+        }
+    }
+
+    /// The thread has given its CPU away at this time, in a wait: whether it has hardly done anything else lately.
+    fn hardly_computes(&self, now: u64, is_first: bool) -> bool {
         let since = now.wrapping_sub(self.waited_at.load(Ordering::Relaxed));
         self.waited_at.store(now, Ordering::Relaxed);
         if is_first {
@@ -125,11 +132,7 @@ impl Cpu {
             let waits = if since < ticks_of_us(BUSY_US) { waits + 1 } else { waits / 2 };
             self.waits.store(waits.min(WAITS), Ordering::Relaxed);
         }
-        let home = self.home.load(Ordering::Relaxed);
-        let is_away = this_cpu().is_some_and(|here| here as u32 + 1 != home);
-        if is_away && self.waits.load(Ordering::Relaxed) == WAITS {
-            self.return_to(home as usize - 1);
-        }
+        self.waits.load(Ordering::Relaxed) == WAITS
     }
 
     /// Moves the thread there, if it may be there and the last move is long enough ago.
@@ -233,29 +236,35 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_hardly_does_anything_but_wait_gathers_with_others() {
-        let allowed = sched_getaffinity(None).expect("fewer CPUs than that");
+    fn waits_in_a_row_tell_that_a_thread_hardly_computes() {
         let cpu = Cpu::default();
-        assert!(!cpu.has_home());
-        let here = this_cpu().expect("a number");
-        let other = (0..allowed.count() as usize).find(|&place| nth(&allowed, place) != Some(here));
-        cpu.settle(other.unwrap_or(0));
-        assert!(cpu.has_home());
-        for _ in 0..2 * WAITS {
-            cpu.gather(false);
+        let mut now = ticks_of_us(1_000_000);
+        let mut waits = |times: u32, busy_us: u64, is_first: bool| {
+            (0..times).fold(false, |_, _| {
+                now += ticks_of_us(busy_us);
+                cpu.hardly_computes(now, is_first)
+            })
+        };
+        assert!(!waits(2 * WAITS, 1, false), "one long wait says nothing");
+        assert!(!waits(2 * WAITS, 2 * BUSY_US, true), "it computes between waits");
+        assert!(!waits(WAITS - 1, 1, true));
+        assert!(waits(1, 1, true));
+        assert!(!waits(1, 2 * BUSY_US, true) && waits(WAITS / 2, 1, true), "one interruption is soon forgotten");
+    }
+
+    #[test]
+    fn a_thread_returns_to_where_it_gathers_and_may_leave() {
+        let allowed = sched_getaffinity(None).expect("fewer CPUs than that");
+        let all = || (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number));
+        for (place, number) in all().enumerate() {
+            let cpu = Cpu::default();
+            assert!(!cpu.has_home());
+            cpu.settle(place);
+            assert!(cpu.has_home());
+            cpu.return_to(number);
+            assert_eq!((cpu.number(), cpu.home.load(Ordering::Relaxed) as usize), (Some(number), number + 1));
+            assert!(sched_getaffinity(None).expect("as before") == allowed, "it may run where it might before");
         }
-        assert_eq!(cpu.number(), None, "one long wait says nothing");
-        for _ in 0..2 * WAITS {
-            cpu.waited_at.store(ticks().wrapping_sub(ticks_of_us(2 * BUSY_US)), Ordering::Relaxed);
-            cpu.gather(true);
-        }
-        assert_eq!(cpu.number(), None, "nor do those of a thread that computes");
-        // A thread that is interrupted for long between two waits begins anew.
-        for _ in 0..1000 * WAITS {
-            cpu.gather(true);
-        }
-        assert_eq!(cpu.number(), other.and_then(|place| nth(&allowed, place)));
-        assert!(sched_getaffinity(None).expect("as before") == allowed, "it may run where it might before");
     }
 
     #[test]

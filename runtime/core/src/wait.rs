@@ -163,6 +163,7 @@ struct Waiter<'rank> {
     rank: &'rank Rank,
     backoff: Backoff<'rank>,
     has_parked: bool,
+    /// It has given its CPU away in this wait.
     has_yielded: bool,
     /// Where others see what it waits for.
     noted: Option<WaitPlace>,
