@@ -21,8 +21,10 @@ use cohort_datatype::{Buffer, copy};
 use core::ops::Range;
 
 /// The longest block that goes with others. It is copied twice more than one that travels by itself, which waits for
-/// the bundle.
-const BUNDLED: u64 = 48 << 10;
+/// the bundle and is a message to each other node: of more than two nodes that costs more than the copies.
+fn most_bundled(nodes: usize) -> u64 {
+    if nodes > 2 { 128 << 10 } else { 48 << 10 }
+}
 
 /// What a leader shows the members of its node: the bundles of all nodes, one behind the other, and its own buffer.
 struct Bundles<'a> {
@@ -31,6 +33,8 @@ struct Bundles<'a> {
     /// Where each node's begins, and where the last one ends.
     starts: Vec<u64>,
     all: Vec<Bundle>,
+    /// The longest block in one of them.
+    most: u64,
     receive: Blocks<'a>,
 }
 
@@ -42,9 +46,10 @@ unsafe impl Record for Bundles<'_> {
 impl<'a> Bundles<'a> {
     /// Room for what an allgather brings.
     fn for_blocks(hierarchy: &Hierarchy, receive: &Blocks<'a>) -> Result<Self, EngineError> {
+        let most = most_bundled(hierarchy.nodes());
         let data = |node: usize| {
             let lengths = hierarchy.members(node).iter();
-            lengths.map(|&member| receive.block(member as usize).bytes().min(BUNDLED)).sum::<u64>()
+            lengths.map(|&member| receive.block(member as usize).bytes().min(most)).sum::<u64>()
         };
         let length = |node| Bundle::bytes(hierarchy.members(node).len(), data(node));
         let (memory, bytes) = bytes((0..hierarchy.nodes()).map(length).sum())?;
@@ -54,11 +59,11 @@ impl<'a> Bundles<'a> {
         starts.push(at);
         for node in 0..hierarchy.nodes() {
             let blocks = hierarchy.members(node).len();
-            all.push(Bundle::at(bytes.part(at, length(node)), blocks, BUNDLED));
+            all.push(Bundle::at(bytes.part(at, length(node)), blocks, most));
             at += length(node);
             starts.push(at);
         }
-        Ok(Self { _memory: memory, bytes, starts, all, receive: *receive })
+        Ok(Self { _memory: memory, bytes, starts, all, most, receive: *receive })
     }
 
     /// Those of consecutive nodes.
@@ -107,7 +112,7 @@ fn exchange_bundles(
     (round, send): (&Round<'_>, &Buffer<'_>),
     bundles: &Bundles<'_>,
 ) -> Result<(), EngineError> {
-    let (_memory, bundle) = collect(&group.local(hierarchy), round, send, BUNDLED)?;
+    let (_memory, bundle) = collect(&group.local(hierarchy), round, send, bundles.most)?;
     let this_node = hierarchy.this_node();
     let mut schedule = builder(group, None);
     schedule.copy(bundle.buffer(), bundles.all[this_node].buffer());
@@ -119,7 +124,7 @@ fn exchange_bundles(
     };
     // The leader itself has posted nothing.
     let block = |place: usize| if place == 0 { *send } else { posted(place) };
-    exchange_apart(&mut schedule, hierarchy, (&bundles.all, BUNDLED), block, &bundles.receive);
+    exchange_apart(&mut schedule, hierarchy, (&bundles.all, bundles.most), block, &bundles.receive);
     run(group.owner, schedule)
 }
 

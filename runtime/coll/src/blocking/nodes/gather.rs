@@ -46,16 +46,17 @@ pub(super) fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
     });
 }
 
-/// Collects the blocks that the other members of the node [`post_to`] into a bundle, but for those longer than `most`.
-fn collect_here(here: &LocalGroup<'_>, own: &Buffer<'_>, most: u64) -> Result<(Vec<u8>, Bundle), EngineError> {
+/// Collects the blocks that the other members of the node [`post_to`] into a bundle, but for those longer than
+/// [`BUNDLED`].
+fn collect_here(here: &LocalGroup<'_>, own: &Buffer<'_>) -> Result<(Vec<u8>, Bundle), EngineError> {
     let round = Round::begin(here);
     round.await_all();
-    let made = collect(here, &round, own, most);
+    let made = collect(here, &round, own, BUNDLED);
     round.finish(Finish::Nobody);
     made
 }
 
-/// [`collect_here`] in a round to which all have come.
+/// [`collect_here`] in a round to which all have come, but for blocks longer than `most`.
 pub(super) fn collect(
     here: &LocalGroup<'_>,
     round: &Round<'_>,
@@ -106,7 +107,7 @@ pub(crate) fn gather(
     if !alone && here.me != 0 {
         post_to(&here, 0, &send);
     } else if !alone {
-        let (memory, bundle) = collect_here(&here, &send, BUNDLED)?;
+        let (memory, bundle) = collect_here(&here, &send)?;
         schedule.send(root, bundle.buffer());
         schedule.keep(memory);
     }
