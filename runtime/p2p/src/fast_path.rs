@@ -7,6 +7,7 @@
 
 use crate::P2p;
 use crate::direct::receive_directly;
+use crate::lending::Lent;
 use crate::messages::{Here, receive_or_wait, take, take_to_start};
 use crate::operation::{Operation, OperationKind};
 pub use crate::outbox::{LONGEST, Then, send_short as send};
@@ -26,13 +27,15 @@ use cohort_datatype::{Buffer, OwnedBuffer};
 use core::ptr::NonNull;
 
 /// Bytes that [`send_longer`] sends are less: longer messages may be lent.
-pub const LENT_FROM: u64 = lent::SHORTEST;
+pub const LENT_FROM: u64 = Lent::LONG;
 
 /// [`send`] of a longer message that is [eager](cohort_core::node::Node::is_eager). `false`: nothing was done.
 #[inline(never)]
 pub fn send_longer(claim: &mut Claim<'_>, buffer: &Buffer<'_>, to: LocalRank, envelope: &Envelope) -> bool {
     // What lines up is bounded: a blocking send waits behind many that have.
-    outbox_to(claim, to).is_free() && choice::send_eager(claim, buffer, to, envelope)
+    outbox_to(claim, to).is_free()
+        && lent::is_out_of_question(claim, buffer.bytes())
+        && choice::send_eager(claim, buffer, to, envelope)
 }
 
 /// Receives what one rank of this node sends with a tag, with a spent record of the claimed rank, which is then

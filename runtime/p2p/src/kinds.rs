@@ -1,8 +1,10 @@
 //! What happens to the requests of point-to-point communication.
 
 use crate::P2p;
+use crate::lending::Lent;
 use crate::operation::{CopyJob, Operation, OperationKind, SLOT};
 use crate::pipeline::SHORTEST;
+use crate::protocol::lent;
 use crate::remote;
 use crate::reuse::Reuse;
 use crate::state::{leave_offers, unpost_receive};
@@ -66,8 +68,8 @@ impl RequestKind for OperationKind {
                 let state = claim.of::<P2p>();
                 state.sending.end(request.as_ref());
                 if (*this).is_lent.get() {
-                    let is_good = !request.as_ref().is_withdrawn() && (*this).found() != Reuse::Written;
-                    state.lending.ended(is_good);
+                    let is_good = !request.as_ref().is_withdrawn() && lent::was_worth_it((*this).found());
+                    state.lending.ended(Lent::of((*this).buffer().bytes()), is_good);
                 }
                 match (*this).found() {
                     found if found != Reuse::Nothing && (*this).buffer().bytes() >= SHORTEST => state.rewrites = found,

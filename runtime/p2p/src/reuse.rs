@@ -1,6 +1,7 @@
-//! What receivers find out about the data of long messages ([`crate::protocol::pipelined`] looks and acts upon it).
+//! What receivers find out about the data of messages that they copy from its sender's buffer, for the next ones
+//! ([`crate::protocol::pipelined`] and [`crate::protocol::lent`] look and act upon it).
 
-/// What the receiver of a long message found out about its data.
+/// What the receiver of such a message found out about its data.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reuse {
@@ -10,6 +11,8 @@ pub(crate) enum Reuse {
     AsItWas,
     /// The program has written to it.
     Written,
+    /// Nothing, as the sender is so near that a block is as good.
+    Near,
 }
 
 /// After so many messages in a row of one kind only some are looked at: a look costs the sender two lines, and the

@@ -46,8 +46,8 @@ pub struct P2pState {
     pub(crate) rewrites: Reuse,
     /// The last long messages for the rank.
     pub(crate) alike: Alike,
-    /// The last shorter ones, that were lent.
-    pub(crate) lent_alike: Alike,
+    /// The last shorter ones, that were lent, by kind.
+    pub(crate) lent_alike: [Alike; 2],
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
     /// How far it has looked for what cannot come to its end any more.
@@ -72,7 +72,7 @@ impl P2pState {
             lending: Lending::NONE,
             rewrites: Reuse::Nothing,
             alike: Alike::NONE,
-            lent_alike: Alike::NONE,
+            lent_alike: [Alike::NONE; 2],
             noted: 0,
             seen: Seen::default(),
             outboxes,

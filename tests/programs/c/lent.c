@@ -1,4 +1,4 @@
-// Messages of 8 to 16 KB may be copied from their sender's buffer, but no send of theirs depends on its receiver: what
+// Messages of 4 to 16 KB may be copied from their sender's buffer, but no send of theirs depends on its receiver: what
 // comes late finds the data as it was sent, in its place among others, and once.
 //# ranks: 2
 //# progress: all
@@ -10,7 +10,7 @@ enum { LONGEST = 16384, ROUNDS = 60, FEW = 12 };
 static unsigned char out[2 * LONGEST], in[2 * LONGEST];
 static int other;
 
-static int length_of(int round) { return round % 3 == 0 ? LONGEST : 8192 + round * 977 % 8192; }
+static int length_of(int round) { return round % 3 == 0 ? LONGEST : 4096 + round * 977 % 12288; }
 
 static void fill(int length, int seed) {
     for (int i = 0; i < length; i++) out[i] = (unsigned char)(i * 7 + seed);

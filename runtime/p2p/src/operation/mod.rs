@@ -60,8 +60,6 @@ pub struct Operation {
     pub(crate) sequence: Cell<u64>,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<CopyJob>,
-    /// A [`Reuse`], for the sender.
-    found: AtomicU8,
     /// Whether it is lent, and its sender has not looked yet what has become of it. Under the owner's claim.
     pub(crate) is_lent: Cell<bool>,
     /// The sender's copy of the data of a lent one; published by the request's state.
@@ -69,6 +67,8 @@ pub struct Operation {
     buffer: OwnedBuffer,
     posted_links: Links<Self>,
     offered_links: Links<Self>,
+    /// A [`Reuse`], for the sender. Behind the lines that its receiver reads.
+    found: AtomicU8,
 }
 
 impl Linked<IN_POSTED> for Operation {
@@ -121,12 +121,12 @@ impl Operation {
             want,
             sequence: Cell::new(0),
             job: AtomicPtr::new(null_mut()),
-            found: AtomicU8::new(Reuse::Nothing as u8),
             is_lent: Cell::new(false),
             copy: AtomicPtr::new(null_mut()),
             buffer,
             posted_links: Links::none(),
             offered_links: Links::none(),
+            found: AtomicU8::new(Reuse::Nothing as u8),
         }
     }
 
@@ -187,8 +187,15 @@ impl Operation {
         match self.found.load(Ordering::Relaxed) {
             0 => Reuse::Nothing,
             1 => Reuse::AsItWas,
-            _ => Reuse::Written,
+            2 => Reuse::Written,
+            _ => Reuse::Near,
         }
+    }
+
+    /// Receiver: reads a line of a send that it has taken, which its sender has written last.
+    pub(crate) fn look_at_line(&self) {
+        const { assert!(core::mem::offset_of!(Self, found) >= 128, "the first two lines come together") };
+        core::hint::black_box(self.found.load(Ordering::Relaxed));
     }
 
     /// Receiver: drops the RTS of a withdrawn send.

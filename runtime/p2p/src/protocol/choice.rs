@@ -87,7 +87,7 @@ impl Protocol {
     pub(crate) fn of_own(claim: &mut Claim<'_>, bytes: u64, envelope: &Envelope, mode: SendMode, waits: bool) -> Self {
         match Self::of(claim.rank(), bytes, envelope, mode) {
             Self::Rendezvous if pipelined::suits(claim, bytes, waits) => Self::Pipelined,
-            Self::Eager(Eager::Block) if bytes >= lent::SHORTEST && lent::suits(claim) => Self::Lent,
+            Self::Eager(Eager::Block) if bytes >= lent::SHORTEST && lent::suits(claim, bytes) => Self::Lent,
             protocol => protocol,
         }
     }
