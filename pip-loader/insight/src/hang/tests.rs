@@ -37,6 +37,14 @@ fn a_cycle_is_named() {
     assert!(text.contains("rank 0 waits for rank 1 (MPI_Recv from 1, tag 7, MPI_COMM_WORLD of 2)"), "{text}");
 }
 
+/// As by `timeout`, which tells all processes of a job, so that those that do not wait end before the picture is drawn.
+#[test]
+fn who_has_just_ended_was_in_a_call_before() {
+    let polls = RankState { called: "MPI_Iprobe".to_owned(), run: 'Z', ..rank(1, &[]) };
+    let text = picture(&[rank(0, &receive("MPI_Recv", 1, 7, 2)), polls]);
+    assert!(text.contains("rank 1: has just ended, the last call was MPI_Iprobe"), "{text}");
+}
+
 #[test]
 fn a_message_with_another_tag_is_named() {
     let mut facts = receive("MPI_Recv", 0, 42, 2).to_vec();

@@ -86,7 +86,8 @@ fn running(rank: &RankState) -> String {
         'D' => "waits for a device",
         'S' => "sleeps outside of MPI",
         'T' | 't' => "does not run",
-        'Z' | 'X' => return "has ended".to_owned(),
+        // By what ends the job too, as `timeout` tells all of its processes: the last call says where it was.
+        'Z' | 'X' => "has just ended",
         _ => "is not in MPI",
     };
     match (rank.is_initialized, rank.is_finalized) {
