@@ -107,11 +107,10 @@ impl Lending {
     pub(crate) fn ended(&mut self, kind: Lent, is_good: bool) {
         self.under_way -= 1;
         let pause = &mut self.pauses[kind as usize];
-        if is_good && (pause.is_tried || pause.last == 0) {
-            *pause = Pause::NONE;
-        } else if !is_good && (pause.is_tried || pause.last == 0) {
-            pause.last = (pause.last * 2).clamp(PAUSE.0, PAUSE.1);
-            *pause = Pause { left: pause.last, is_tried: false, ..*pause };
+        // Of those that were lent before the pause the first says enough.
+        if pause.last == 0 || pause.is_tried {
+            let last = if is_good { 0 } else { (pause.last * 2).clamp(PAUSE.0, PAUSE.1) };
+            *pause = Pause { left: last, last, is_tried: false };
         }
     }
 }

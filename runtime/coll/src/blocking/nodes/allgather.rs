@@ -21,7 +21,8 @@ use cohort_datatype::{Buffer, copy};
 use core::ops::Range;
 
 /// The longest block that goes with others. It is copied twice more than one that travels by itself, which waits for
-/// the bundle and is a message to each other node: of more than two nodes that costs more than the copies.
+/// the bundle and is a message to each other node: of three and four nodes that share CPUs that costs more than the
+/// copies.
 fn most_bundled(nodes: usize) -> u64 {
     if nodes > 2 { 128 << 10 } else { 48 << 10 }
 }

@@ -56,7 +56,7 @@ fn collect_here(here: &LocalGroup<'_>, own: &Buffer<'_>) -> Result<(Vec<u8>, Bun
     made
 }
 
-/// [`collect_here`] in a round to which all have come, but for blocks longer than `most`.
+/// [`collect_here`] in a round to which all have come, for blocks of up to `most`.
 pub(super) fn collect(
     here: &LocalGroup<'_>,
     round: &Round<'_>,
