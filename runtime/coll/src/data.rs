@@ -39,6 +39,27 @@ pub(crate) fn unpack_inline(destination: Buffer<'_>, data: &[u8]) -> Result<(), 
     fits(data.len() as u64, destination)
 }
 
+/// Unpacks what a member has posted for all, who are to expect as much (MPI 4.1, section 6.4).
+///
+/// # Errors
+/// [`EngineError::Truncated`], when it is longer or shorter than `destination`.
+pub(crate) fn unpack_value(destination: Buffer<'_>, data: &[u8]) -> Result<(), EngineError> {
+    unpack_bytes(destination, 0, data);
+    fills(data.len() as u64, destination)
+}
+
+/// Whether there are as many bytes as there is room.
+///
+/// # Errors
+/// [`EngineError::Truncated`].
+pub(crate) fn fills(bytes: u64, destination: Buffer<'_>) -> Result<(), EngineError> {
+    let room = destination.bytes();
+    if bytes != room {
+        return Err(EngineError::Truncated { message: bytes, buffer: room });
+    }
+    Ok(())
+}
+
 /// Whether there is room for so many bytes.
 ///
 /// # Errors

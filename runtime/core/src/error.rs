@@ -9,9 +9,10 @@ use core::fmt;
 pub enum EngineError {
     /// The rank's heap could not grow.
     OutOfMemory,
-    /// A message was longer than the buffer it was received into.
+    /// A message was longer than the buffer it was received into, or what all members of a collective are to give the
+    /// same length was shorter.
     Truncated {
-        /// Bytes of the message; 0 where no sizes are known.
+        /// Bytes of the message; 0 where no sizes are known, or there are none.
         message: u64,
         /// Bytes of the buffer.
         buffer: u64,
@@ -57,9 +58,12 @@ impl fmt::Display for EngineError {
         match self {
             Self::OutOfMemory => f.write_str("no memory left for messages"),
             Self::Truncated { message: 0, .. } => f.write_str(
-                "a member gives more than another has room for, or operands differ in length; \
+                "a member gives more than another has room for, or operands or broadcasts differ in length; \
                  COHORT_CHECK=members names the members",
             ),
+            Self::Truncated { message, buffer } if message < buffer => {
+                write!(f, "{message} bytes where {buffer} are expected, and all members are to name as many")
+            }
             Self::Truncated { message, buffer } => {
                 write!(f, "a message of {message} bytes for a buffer of {buffer} bytes")
             }

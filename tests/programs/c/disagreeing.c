@@ -1,5 +1,6 @@
 // Members of a collective that disagree about its size: it ends at all of them, and where one sends more than the
-// others expect, some member reports truncation. The sizes lie on both sides of those at which algorithms change.
+// others expect, some member reports truncation; of a broadcast also where it sends less. The sizes lie on both sides
+// of those at which algorithms change.
 // Among nodes members pass data on, as much as they have room for: there a third one may report it as well.
 //# ranks: 2 3 8
 //# progress: steal, none
@@ -53,9 +54,9 @@ static void disagree(int kind, int common, int other, int odd, int root, int non
     CHECK(code == MPI_SUCCESS || class_of(code) == MPI_ERR_TRUNCATE);
     MPI_Allreduce(&truncated, &reported, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     /* What only the root or only the odd one reads may be shorter than their room. */
-    int sends_more = kind == BCAST || kind == SCATTER   ? (root == odd) == (other > common)
-                     : kind == GATHER                   ? (root == odd) == (other < common)
-                                                        : 1;
+    int sends_more = kind == SCATTER  ? (root == odd) == (other > common)
+                     : kind == GATHER ? (root == odd) == (other < common)
+                                      : 1;
     /* Who gathers short blocks into longer room, or the other way, may hear of it: those take another way. */
     int ways_differ = nonblocking && kind == GATHER && (common > SHORT) != (other > SHORT);
     if ((among_nodes || ways_differ) && !sends_more) return;

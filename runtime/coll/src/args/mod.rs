@@ -168,6 +168,15 @@ impl<'a> Call<'a> {
         unsafe { core::mem::transmute::<&Call<'_>, &Call<'static>>(self) }
     }
 
+    /// The buffer of a broadcast.
+    #[inline]
+    pub(crate) fn broadcasts(&self) -> Option<Buffer<'a>> {
+        match *self {
+            Self::Bcast { buffer, .. } => Some(buffer),
+            _ => None,
+        }
+    }
+
     /// The arguments of a reducing operation.
     pub(crate) fn reduction(&self) -> Option<&Reduction<'a>> {
         match self {

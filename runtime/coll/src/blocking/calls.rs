@@ -119,7 +119,7 @@ pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
 /// `MPI_Bcast` of `buffer` from member `root`.
 ///
 /// # Errors
-/// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
+/// [`EngineError::Truncated`] when the root sends more or less than `buffer` holds.
 #[inline]
 pub fn bcast(group: &Group<'_>, buffer: Buffer<'_>, root: u32) -> Result<(), EngineError> {
     dispatch(group, &Call::Bcast { buffer, root })

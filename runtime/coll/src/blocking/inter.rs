@@ -124,8 +124,7 @@ impl Intergroup<'_> {
             Root::Remote(root) => {
                 let mut received = Ok(());
                 if self.leads() {
-                    let message = self.from(root as usize, data);
-                    received = self.channel.exchange([], [message]);
+                    received = self.exchange_operands(None, Some(self.from(root as usize, data)));
                     if received.is_err_and(|error| error.as_failure().is_some()) {
                         // There is no data: the others hear of the failure, too.
                         return received;

@@ -3,7 +3,7 @@
 use super::round::{Posted, Round};
 use crate::args::parts::{self, copy_small};
 use crate::args::{Blocks, Layout};
-use crate::data::{copy_whole, unpack_inline};
+use crate::data::{copy_whole, fills, unpack_inline, unpack_value};
 use crate::members::{COPY_MAX, Entry, INLINE, SIDE_BYTES};
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, pack};
@@ -75,6 +75,20 @@ impl Round<'_> {
         match self.posted(member) {
             Posted::Inline(data) => unpack_inline(destination, data),
             Posted::Address(buffer) => copy_whole(destination, *buffer),
+        }
+    }
+
+    /// Receives what `member` has posted for all with [`Round::post_copied`] in this round: as much as there is room.
+    ///
+    /// # Errors
+    /// [`EngineError::Truncated`], also when it is shorter.
+    #[inline(always)]
+    pub(crate) fn receive_value(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
+        match self.posted::<Buffer<'_>>(member) {
+            Posted::Inline(data) => unpack_value(destination, data),
+            Posted::Address(buffer) => {
+                copy_whole(destination, *buffer).and_then(|()| fills(buffer.bytes(), destination))
+            }
         }
     }
 

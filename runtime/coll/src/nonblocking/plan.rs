@@ -122,6 +122,9 @@ pub(super) fn make(parts: &[Part]) -> (Plan, u64) {
     };
     plan.cells = lanes * sum.longest.div_ceil(plan.piece);
     if plan.cells == 0 || sum.total == 0 {
+        if call.broadcasts().is_some() {
+            expect_nothing(parts, root);
+        }
         return (plan, 0);
     }
     // Of more bytes than that each step takes one cell: `sum` was added up without overflow, but may be huge.
@@ -142,6 +145,16 @@ pub(super) fn nothing() -> Plan {
 /// Whether an operation lacks blocks of a member that has come with nothing: of one that was small by what it knows.
 fn lacks_blocks(call: &Call<'_>) -> bool {
     matches!(call, Call::Gather { .. } | Call::Allgather { .. } | Call::Alltoall { .. })
+}
+
+/// Nothing is broadcast to others: who expects something reports it.
+#[cold]
+fn expect_nothing(parts: &[Part], root: usize) {
+    let others = parts.iter().enumerate().filter(|(member, _)| *member != root);
+    for (_, part) in others.filter(|(_, part)| part.call.broadcasts().is_some_and(|buffer| buffer.bytes() > 0)) {
+        // Relaxed: published by the end of the operation.
+        part.truncated.store(true, Ordering::Relaxed);
+    }
 }
 
 /// All members are to report truncation.

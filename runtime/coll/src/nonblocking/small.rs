@@ -486,11 +486,7 @@ impl Small {
         let data = self.0.entry(root).data(given);
         // SAFETY: the root has posted so many bytes, and the member has room for those that it expects.
         unsafe { taking::put(operation, 0, data, given.min(expected)) };
-        let error = match given > expected {
-            true => Status::TRUNCATE,
-            false => Status::SUCCESS,
-        };
-        Status { error, ..Status::EMPTY }
+        Status { error: Status::TRUNCATE, ..Status::EMPTY }
     }
 
     /// Comes to the row's meeting for the sake of those that wait there. `false`: there is none yet.

@@ -16,6 +16,8 @@ struct Move<'a> {
     from: Buffer<'a>,
     to: Buffer<'a>,
     receiver: &'a Part,
+    /// The receiver expects as much as is sent.
+    is_exact: bool,
 }
 
 /// Runs step `step` on a task of, or for, `member`. Returns the bytes moved.
@@ -43,8 +45,8 @@ fn lane_of<'a>(parts: Parts<'a>, call: &Call<'_>, lane: usize) -> Option<Move<'a
     let (from, to, receiver) = match *call {
         Call::Bcast { root, .. } => {
             let receiver = (root as usize + 1 + lane) % size;
-            let from = bcast_buffer(&parts[root as usize])?;
-            (from, bcast_buffer(&parts[receiver])?, receiver)
+            let (from, to) = (parts[root as usize].call.broadcasts()?, parts[receiver].call.broadcasts()?);
+            return Some(Move { from, to, receiver: &parts[receiver], is_exact: true });
         }
         Call::Gather { root, .. } => {
             let Call::Gather { receive: Some(receive), .. } = parts[root as usize].call else {
@@ -74,14 +76,7 @@ fn lane_of<'a>(parts: Parts<'a>, call: &Call<'_>, lane: usize) -> Option<Move<'a
         Call::Neighbours { .. } => return neighbour_lane(parts, lane / size, lane % size),
         _ => return None,
     };
-    Some(Move { from, to, receiver: &parts[receiver] })
-}
-
-fn bcast_buffer(part: &Part) -> Option<Buffer<'_>> {
-    match part.call {
-        Call::Bcast { buffer, .. } => Some(buffer),
-        _ => None,
-    }
+    Some(Move { from, to, receiver: &parts[receiver], is_exact: false })
 }
 
 /// The block that `sender` gives to everyone.
@@ -117,7 +112,7 @@ fn alltoall_lane<'a>(parts: Parts<'a>, sender: usize, receiver: usize) -> Option
     let Call::Alltoall { receive, .. } = to.call else {
         return None;
     };
-    Some(Move { from: source, to: receive.block(sender), receiver: to })
+    Some(Move { from: source, to: receive.block(sender), receiver: to, is_exact: false })
 }
 
 /// What `receiver` gets from its source number `number`.
@@ -134,7 +129,8 @@ fn neighbour_lane<'a>(parts: Parts<'a>, number: usize, receiver: usize) -> Optio
     let mut towards =
         destinations.iter().enumerate().filter(|(_, it)| it.rank == Some(receiver as u32) && it.lane == source.lane);
     let (block, _) = towards.nth(alike)?;
-    Some(Move { from: send.block(if to_all { 0 } else { block }), to: receive.block(number), receiver: part })
+    let (from, to) = (send.block(if to_all { 0 } else { block }), receive.block(number));
+    Some(Move { from, to, receiver: part, is_exact: false })
 }
 
 /// Copies bytes `range` of a lane. Returns how many there were.
@@ -144,7 +140,7 @@ fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
     if range.start >= end {
         return 0;
     }
-    if range.start == 0 && bytes > lane.to.bytes() {
+    if range.start == 0 && (bytes > lane.to.bytes() || lane.is_exact && bytes < lane.to.bytes()) {
         // Relaxed: published by the end of the step.
         lane.receiver.truncated.store(true, Ordering::Relaxed);
     }

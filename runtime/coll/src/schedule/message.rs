@@ -74,7 +74,7 @@ impl Message {
                 Err(EngineError::Truncated { message: bytes + u64::from(status.beyond), buffer: bytes })
             }
             error if let Some(failed) = EngineError::of_failure(error) => Err(failed),
-            _ if bytes < self.least => Err(EngineError::Truncated { message: self.least, buffer: bytes }),
+            _ if bytes < self.least => Err(EngineError::Truncated { message: bytes, buffer: self.least }),
             _ => Ok(()),
         }
     }

@@ -41,7 +41,7 @@ use super::message::{self, Message, Told};
 use super::node_meeting::{NodeMeetingRef, note};
 use super::steps::{PIECE, Schedule, Step};
 use crate::Coll;
-use crate::data::{copy_piece, fits};
+use crate::data::{copy_piece, fills, fits};
 use crate::fold::Runner;
 use crate::shortage;
 use alloc::vec::Vec;
@@ -471,12 +471,13 @@ impl Progress {
             let before = bytes;
             let mut least = PER_STEP;
             let is_done = match schedule.step(self.at) {
-                Some(&Step::Copy { from, to, reports_to }) => {
+                Some(&Step::Copy { from, to, reports_to, is_exact }) => {
                     let end = from.bytes().min(self.done.saturating_add(PIECE));
                     copy_piece(to, from, self.done..end);
                     bytes += end - self.done;
                     self.done = end;
-                    (end == from.bytes()).then(|| (fits(end, to), reports_to))
+                    let is_told = if is_exact { fills } else { fits };
+                    (end == from.bytes()).then(|| (is_told(end, to), reports_to))
                 }
                 Some(&Step::Deliver { block, into, reports_to }) => {
                     let (taken, outcome) = schedule.deliver(block, into);

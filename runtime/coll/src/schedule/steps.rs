@@ -51,6 +51,8 @@ pub(crate) enum Step<'a> {
         to: Buffer<'a>,
         /// Who is told when it does not fit.
         reports_to: Told,
+        /// Less than fits is told as well.
+        is_exact: bool,
     },
     /// Takes the next block out of a bundle that has come, unless the block is not in it.
     Deliver { block: Bundled, into: Buffer<'a>, reports_to: Told },

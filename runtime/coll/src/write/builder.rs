@@ -118,6 +118,17 @@ impl<'a> ScheduleBuilder<'a> {
         self.0.steps.push(Step::Receive { from, lane, into, least: 0, reports_to: Told::Everyone });
     }
 
+    /// A message from member `from` that is to be as long as its room.
+    pub(crate) fn receive_value(&mut self, from: usize, into: Buffer<'a>) {
+        self.receive_value_along(from, 0, into);
+    }
+
+    /// The same, the other end of [`Schedule::send_along`].
+    pub(crate) fn receive_value_along(&mut self, from: usize, lane: u32, into: Buffer<'a>) {
+        let least = into.bytes();
+        self.0.steps.push(Step::Receive { from, lane, into, least, reports_to: Told::Everyone });
+    }
+
     /// A message from member `from` for a member of the node, who is told if it does not fit.
     pub(crate) fn receive_for(&mut self, reports_to: Told, from: usize, into: Buffer<'a>) {
         self.0.steps.push(Step::Receive { from, lane: 0, into, least: 0, reports_to });
@@ -184,13 +195,19 @@ impl<'a> ScheduleBuilder<'a> {
     /// Copies data.
     pub(crate) fn copy(&mut self, from: Buffer<'a>, to: Buffer<'a>) {
         let reports_to = Told::Everyone;
-        self.0.steps.push(Step::Copy { from, to, reports_to });
+        self.0.steps.push(Step::Copy { from, to, reports_to, is_exact: false });
     }
 
     /// Copies data to the member at this place of the node.
     pub(crate) fn copy_for(&mut self, place: usize, from: Buffer<'a>, to: Buffer<'a>) {
         let reports_to = Told::Member(place as u32);
-        self.0.steps.push(Step::Copy { from, to, reports_to });
+        self.0.steps.push(Step::Copy { from, to, reports_to, is_exact: false });
+    }
+
+    /// The same of what all members are to have, which is told as well if its room is longer.
+    pub(crate) fn copy_value_for(&mut self, place: usize, from: Buffer<'a>, to: Buffer<'a>) {
+        let reports_to = Told::Member(place as u32);
+        self.0.steps.push(Step::Copy { from, to, reports_to, is_exact: true });
     }
 
     /// `right = left op right`, as many elements as both have.

@@ -23,6 +23,13 @@ pub(crate) fn barrier(schedule: &mut ScheduleBuilder<'_>, group: Subgroup<'_>) {
 /// Bytes of the pieces in which a long buffer goes from member to member.
 const PIECE: u64 = 128 << 10;
 
+/// The lane of the pieces of a buffer that has so many. Members that disagree about that wait for each other, as the
+/// job's picture says: pieces that nobody expected would be taken for those of the next broadcast. A prime, so that it
+/// tells apart lengths of which one is a small multiple of the other.
+fn lane_of_pieces(pieces: u64) -> u32 {
+    1 + (pieces % 61) as u32
+}
+
 /// The longest group along which a buffer of any length is passed on whole: members that disagree about the length then
 /// still do the same.
 const WHOLE_MOST: usize = 4;
@@ -72,19 +79,20 @@ fn broadcast_by_chain<'a>(
         schedule.copy(buffer, whole);
     }
     let neighbour = |place: usize| group.at((place + root) % size);
+    let lane = lane_of_pieces(bytes.div_ceil(PIECE));
     let mut ready: Option<Buffer<'a>> = None;
     for start in (0..bytes).step_by(PIECE as usize) {
         let piece = whole.within(start..bytes.min(start + PIECE));
         if place > 0 {
-            schedule.receive(neighbour(place - 1), piece);
+            schedule.receive_value_along(neighbour(place - 1), lane, piece);
         }
         if let Some(last) = ready.replace(piece).filter(|_| place + 1 < size) {
-            schedule.send(neighbour(place + 1), last);
+            schedule.send_along(neighbour(place + 1), lane, last);
         }
         schedule.wait();
     }
     if let Some(last) = ready.filter(|_| place + 1 < size) {
-        schedule.send(neighbour(place + 1), last);
+        schedule.send_along(neighbour(place + 1), lane, last);
         schedule.wait();
     }
     if is_packed && place > 0 {
@@ -102,7 +110,7 @@ fn broadcast_by_tree<'a>(schedule: &mut ScheduleBuilder<'a>, group: Subgroup<'_>
         size.next_power_of_two()
     } else {
         let lowest = place & place.wrapping_neg();
-        schedule.receive(group.at((place - lowest + root) % size), buffer);
+        schedule.receive_value(group.at((place - lowest + root) % size), buffer);
         schedule.wait();
         lowest
     };
@@ -211,6 +219,20 @@ pub(crate) fn neighbours<'a>(
         if let Some(rank) = destination.rank {
             let block = send.block(if to_all { 0 } else { number });
             schedule.send_along(rank as usize, destination.lane, block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lane_of_pieces;
+
+    #[test]
+    fn pieces_of_a_length_and_of_its_small_multiples_have_different_lanes() {
+        for pieces in 3..61 {
+            for factor in 2..=8 {
+                assert_ne!(lane_of_pieces(pieces), lane_of_pieces(factor * pieces), "{factor} times {pieces}");
+            }
         }
     }
 }

@@ -131,9 +131,9 @@ impl Posts<'_> {
         };
         for place in self.others() {
             match self.at(place).call {
-                Call::Bcast { buffer, .. } => schedule.copy_for(place, result, buffer),
+                Call::Bcast { buffer, .. } => schedule.copy_value_for(place, result, buffer),
                 Call::Allreduce { reduction } => {
-                    schedule.copy_for(place, result, reduction.result);
+                    schedule.copy_value_for(place, result, reduction.result);
                 }
                 _ => {}
             }

@@ -53,7 +53,7 @@ fn write_moves(
         Call::Bcast { buffer, root } if root as usize == me => {
             theirs.clone().for_each(|it| schedule.send(it, buffer));
         }
-        Call::Bcast { buffer, root } if is_there(root) => schedule.receive(root as usize, buffer),
+        Call::Bcast { buffer, root } if is_there(root) => schedule.receive_value(root as usize, buffer),
         Call::Gather { send, receive, root, .. } => match (send, receive) {
             (_, Some(receive)) if root as usize == me => {
                 numbered().for_each(|(number, it)| schedule.receive(it, receive.block(number)));

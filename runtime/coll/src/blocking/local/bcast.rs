@@ -14,7 +14,7 @@ use cohort_datatype::Buffer;
 /// `MPI_Bcast` of `buffer` from member `root`.
 ///
 /// # Errors
-/// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
+/// [`EngineError::Truncated`] when the root sends more or less than `buffer` holds.
 #[inline(always)]
 pub(super) fn bcast(group: &LocalGroup<'_>, buffer: Buffer<'_>, root: u32) -> Result<(), EngineError> {
     if group.size() == 1 {
@@ -43,7 +43,7 @@ pub(super) fn bcast(group: &LocalGroup<'_>, buffer: Buffer<'_>, root: u32) -> Re
         let movers = movers(group, buffer.bytes().saturating_mul(group.size() as u64));
         return run_pool(group, &Call::Bcast { buffer, root }, movers);
     }
-    let result = round.receive_buffer(root_place, buffer);
+    let result = round.receive_value(root_place, buffer);
     round.finish(Finish::Nobody);
     result
 }

@@ -10,7 +10,7 @@ fn copies(count: usize, bytes: usize) -> Progress {
     let memory = Vec::leak(alloc::vec![0_u8; 2 * bytes]);
     // SAFETY: memory that is never freed, and that only this schedule uses.
     let at = |offset: usize| unsafe { Buffer::of_bytes(memory.as_ptr().cast_mut().add(offset), bytes as u64) };
-    let copy = || Step::Copy { from: at(0), to: at(bytes), reports_to: Told::Everyone };
+    let copy = || Step::Copy { from: at(0), to: at(bytes), reports_to: Told::Everyone, is_exact: false };
     let rank = Node::for_test(1).rank(0);
     let endpoint = Endpoint { rank, context: 0, me: 0, tag: 0, members: MemberList::Borrowed(&[]), theirs: 0..0 };
     let schedule = Schedule {
