@@ -3,6 +3,7 @@
 //! Everything that can be refused is refused by [`prepare`], before the first task
 //! exists; [`job::Job`] then starts the ranks and waits for their end.
 
+mod absent;
 mod adopt;
 mod allocation;
 mod allocator;
@@ -41,12 +42,11 @@ mod text;
 mod topology;
 
 pub use itself::become_program;
-pub use limits::check_own_stack;
 pub use options::{Options, Request, Section};
 
 use cohort_base::boot::{AT_FOUNDER, Founder};
 use cohort_manager::watch::{Limit, START_TIMEOUT};
-use pip_ground::{Environment, Refusal, refuse, say, show, voice};
+use pip_ground::{Environment, REFUSED, Refusal, refuse, say, show, voice};
 use pip_insight::{control, draw};
 use pip_monitor::Finish;
 use std::ffi::{OsStr, OsString};
@@ -58,7 +58,7 @@ use std::path::PathBuf;
 pub fn run(arguments: Vec<OsString>) -> i32 {
     let request = match options::parse(arguments, environment()) {
         Ok(request) => request,
-        Err(refusal) => return refuse(&refusal),
+        Err(refusal) => return refuse_part(&refusal),
     };
     let options = match request {
         Request::Print(text) => return show(Ok(text)),
@@ -74,11 +74,26 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
         voice::be_quiet();
     }
     tell(&options);
-    let status = match &options.hosts.chosen {
-        Some(hosts) => hosts::run(&options, hosts),
-        None => run_node(&options),
-    };
-    status.unwrap_or_else(|refusal| refuse(&refusal))
+    match &options.hosts.chosen {
+        Some(hosts) => hosts::run(&options, hosts).unwrap_or_else(|refusal| refuse_part(&refusal)),
+        None => run_node(&options).unwrap_or_else(|refusal| refuse(&refusal)),
+    }
+}
+
+/// Says why there is no job, ends the one of which this is a part before it is connected with its process manager, and
+/// returns the exit status for that.
+fn refuse_part(refusal: &Refusal) -> i32 {
+    let status = refuse(refusal);
+    absent::end_job_of(&environment(), status);
+    status
+}
+
+/// Ends this process with a line, and its job, if its stack is too short for it, before it is used.
+pub fn check_own_stack() {
+    if limits::lacks_own_stack() {
+        absent::end_job_beside(environment(), REFUSED);
+        std::process::exit(REFUSED);
+    }
 }
 
 /// The environment of this process; of entries with the same name the first counts, as everywhere.
@@ -125,13 +140,13 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
     // SAFETY: nothing has started a thread.
     let mut guardian = unsafe { guardian::Guardian::start() };
     let mut membership = membership::Membership::connect(&options.variables, start_limit(options))?;
-    if membership.place().index == 0 {
-        let parts = info::parts(options)?;
+    let told = if membership.place().index == 0 { info::parts(options) } else { Ok(String::new()) };
+    let prepared = told.and_then(|parts| {
         if !parts.is_empty() {
             say(format_args!("COHORT_DEBUG:\n{}", parts.trim_end()));
         }
-    }
-    let prepared = prepare::prepare(options, membership.place(), &guardian.job);
+        prepare::prepare(options, membership.place(), &guardian.job)
+    });
     if let Ok(job) = &prepared {
         job.files().for_each(|file| guardian.name_file(file));
     }

@@ -124,10 +124,12 @@ impl<S: Read + Write + AsFd + Send> Manager for Client<S> {
 
     fn aborter(&self) -> Option<Aborter> {
         let mut stream = File::from(self.stream.as_fd().try_clone_to_owned().ok()?);
-        Some(Box::new(move |code, _reason| {
-            // Nobody answers, and whoever does not hear it sees this client's end.
-            let _ = send(&mut stream, &format!("cmd=abort exitcode={code}\n"));
-        }))
+        Some(Box::new(move |code, _reason| ask_for_abort(&mut stream, code)))
+    }
+
+    // Also where no descriptor is left for another one.
+    fn abort(&mut self, code: i32, _reason: &str) {
+        ask_for_abort(&mut self.stream, code);
     }
 
     fn begin(&mut self) {
@@ -149,6 +151,11 @@ impl<S: Read + Write + AsFd + Send> Manager for Client<S> {
     fn finalize(&mut self) -> Result<(), Failure> {
         self.ask("cmd=finalize\n", "finalize_ack").map(drop)
     }
+}
+
+/// Nobody answers, and whoever does not hear it sees this client's end.
+fn ask_for_abort(stream: &mut (impl Write + AsFd), code: i32) {
+    let _ = send(stream, &format!("cmd=abort exitcode={code}\n"));
 }
 
 #[cfg(test)]

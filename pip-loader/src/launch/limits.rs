@@ -9,20 +9,19 @@ use std::os::unix::fs::MetadataExt;
 /// What `pip-exec` itself needs, in bytes.
 const OWN_STACK: u64 = 128 << 10;
 
-/// Ends this process with a line if its stack is too short for it, before it is used.
-pub fn check_own_stack() {
+/// Whether the stack is too short for this process, which is said. Call it before much of that is used.
+pub fn lacks_own_stack() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid place for the result.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) } == 0;
-    if known && limit.rlim_cur < OWN_STACK {
+    let lacks = known && limit.rlim_cur < OWN_STACK;
+    if lacks {
         let words = b"pip-exec: the limit of the stack is too low for pip-exec itself, which needs 128 KiB: ulimit -s \
             8192 is usual (COHORT_STACKSIZE sets the stack of ranks)\n";
-        // SAFETY: a text that stays; neither call needs much of a stack.
-        unsafe {
-            libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
-            libc::_exit(pip_ground::REFUSED);
-        }
+        // SAFETY: a text that stays; the call does not need much of a stack.
+        unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
     }
+    lacks
 }
 
 /// Map entries of one shared object that was not looked at: four or five segments and its zero-filled data.

@@ -1,8 +1,9 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
+use super::absent::{OUTPUT_TIME, end_job, of_manager};
 use super::options::Variables;
-use cohort_base::boot::{DESCENDANT, RankLocation};
+use cohort_base::boot::RankLocation;
 use cohort_manager::held::Held;
 use cohort_manager::network::{DeadNode, Network, NetworkSettings};
 use cohort_manager::server::Server;
@@ -11,16 +12,13 @@ use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange, fetch, publis
 use cohort_manager::{Failure, Place};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
-use pip_ground::{Refusal, say};
+use pip_ground::{REFUSED, Refusal, say};
 use pip_insight::trace::line::{Hub, Line, Reporter};
 use pip_monitor::{Cause, Finish, Monitor, NodeEvent};
-use std::ffi::{OsStr, c_void};
+use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
-
-/// What a manager gets to pass on the reason of a failure before it is told to end the job.
-const OUTPUT_TIME: Duration = Duration::from_millis(500);
 
 /// How long a job that ends before its time waits for the ranks of other nodes to end. A launcher that is gone is not
 /// waited for, only one that is stopped, or has no CPU: its node would be killed by its manager, and the job's status
@@ -52,13 +50,9 @@ impl Membership {
     /// # Errors
     /// It does not answer, or its library is missing.
     pub fn connect(variables: &Variables, limit: Limit) -> Result<Self, Refusal> {
-        // A rank may start a pip-exec, whose job is its own.
-        let variable = |name: &str| match name {
-            DESCENDANT => None,
-            name => variables.found(name).and_then(OsStr::to_str).map(str::to_owned),
-        };
-        let watch = match cohort_manager::is_present(variable) {
-            true => Some(begin_watch(Some(limit))?),
+        let variable = of_manager(|name| variables.found(name));
+        let watch = match cohort_manager::is_present(&variable) {
+            true => Some(begin_watch(Some(limit)).inspect_err(|_| end_job(&variable, REFUSED))?),
             false => None,
         };
         if let Some(watch) = &watch {
