@@ -206,6 +206,9 @@ fn refusal() -> Outcome {
     let hosts = Hosts::new(2)?;
     let job = hosts.pip_exec("1")?.args(["--no-mpi", "/nonexistent/program"]);
     job.seconds(30).run()?.expect_code(2)?.expect_text("no such file")?;
+    // Before they have joined the manager, which has a status of its own for who ends without a word to it.
+    let job = hosts.pip_exec("1")?.args(["--bogus", "/nonexistent/program"]);
+    job.seconds(30).run()?.expect_code(2)?.expect_text("unknown option --bogus")?;
     Ok(())
 }
 
