@@ -122,6 +122,28 @@ fn persistent_requests_are_used_again() {
 }
 
 #[test]
+fn memory_is_bounded_where_all_receives_are_freed_under_way() {
+    run(1, |program| {
+        let (mut value, sent) = (0, 7);
+        // SAFETY: the caller is this thread's rank.
+        let process = unsafe { Process::of(program.caller) };
+        let heap = || process.objects.rank().heap().stats().live_bytes;
+        let mut before = 0;
+        for round in 0..600 {
+            if round == 100 {
+                before = heap();
+            }
+            let mut request = null_request();
+            let buffer = (&raw mut value).cast();
+            assert_eq!(mpi!(program, Irecv, buffer, 1, int(), 0, 0, world(), &mut request), 0);
+            assert_eq!(mpi!(program, Request_free, &mut request), 0);
+            assert_eq!(mpi!(program, Send, (&raw const sent).cast(), 1, int(), 0, 0, world()), 0);
+        }
+        assert!(heap() < before + 4096, "{before} bytes grew to {}", heap());
+    });
+}
+
+#[test]
 fn a_receive_that_nobody_answers_can_be_cancelled() {
     run(1, |program| {
         let mut value = 5;
