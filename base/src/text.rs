@@ -83,3 +83,12 @@ pub fn complain(arguments: fmt::Arguments<'_>) {
     let error = unsafe { BorrowedFd::borrow_raw(rustix::stdio::raw_stderr()) };
     say(error, arguments);
 }
+
+/// A line on standard error, in one `write`, so that lines of several processes do not mix: `complain!("format", …)`.
+/// No newline is needed.
+#[macro_export]
+macro_rules! complain {
+    ($($argument:tt)*) => {
+        $crate::text::complain(::core::format_args!("{}\n", ::core::format_args!($($argument)*)))
+    };
+}

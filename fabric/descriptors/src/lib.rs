@@ -156,7 +156,7 @@ impl Descriptors {
     #[cold]
     pub fn report_unable(&self, process: usize) {
         if !self.processes[process].is_reported.swap(true, Ordering::Relaxed) {
-            eprintln!(
+            cohort_base::complain!(
                 "cohort: local rank {process} may not take descriptors (pidfd_getfd), so other ranks have to make its \
                  calls of the network; COHORT_NET_ENDPOINTS={} gives each rank an endpoint of its own",
                 self.root()
@@ -224,7 +224,7 @@ impl Descriptors {
                 Errno::EXIST => "a file of the program has that number".to_owned(),
                 error => error.to_string(),
             };
-            eprintln!(
+            cohort_base::complain!(
                 "cohort: local rank {process} cannot hold descriptor {number} of the network: {reason}; what needs it \
                  waits until it can"
             );
@@ -247,7 +247,7 @@ impl Descriptors {
     fn report_short(&self) {
         if !self.is_short.swap(true, Ordering::Relaxed) {
             let (first, last) = self.numbers.range();
-            eprintln!(
+            cohort_base::complain!(
                 "cohort: the network uses all of its {} descriptors on this node; new connections wait for old ones to \
                  end. The hard limit of open files decides how many there are (ulimit -Hn)",
                 last - first + 1

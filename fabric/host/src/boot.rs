@@ -258,7 +258,7 @@ impl OpenNetwork {
         if let Some(failure) = &self.failure
             && let Some(report) = fallback_report(failure, self.job.node, nodes)
         {
-            eprintln!("cohort: {report}");
+            cohort_base::complain!("cohort: {report}");
         }
         let mut each: Vec<Vec<Vec<u8>>> = Vec::with_capacity(nodes.len());
         let mut services: Vec<SocketAddr> = Vec::with_capacity(nodes.len());

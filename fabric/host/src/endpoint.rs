@@ -123,7 +123,7 @@ impl RejectedPackets {
     pub fn refuse(&mut self, own: WorldRank, length: usize) {
         self.0 += 1;
         if self.0.is_power_of_two() {
-            eprintln!(
+            cohort_base::complain!(
                 "cohort: rank {own}: refused a packet of {length} bytes that is not of this job ({} so \
                  far); another job's address is stale, or somebody scans ports",
                 self.0

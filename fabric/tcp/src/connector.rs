@@ -288,7 +288,7 @@ fn close_buried(shared: &Shared) {
 }
 
 fn report_shortage(process: i32) {
-    eprintln!(
+    cohort_base::complain!(
         "cohort: process {process} has no room for a descriptor of the network, so its messages go through \
          pip-exec, which takes longer: raise the limit of open files (ulimit -n)"
     );

@@ -33,6 +33,7 @@ impl fmt::Display for Reason {
             }
             Errno::TIMEDOUT => formatter.write_str(": it has not answered for as long as COHORT_NET_TIMEOUT allows"),
             Errno::CONNRESET | Errno::PIPE => formatter.write_str(": its connection has ended"),
+            Errno::MFILE | Errno::NFILE => formatter.write_str(": no more files can be opened here, see ulimit -n"),
             Errno::CONNABORTED => formatter.write_str(": it has failed, or was ended"),
             Errno::OWNERDEAD => formatter.write_str(": a rank of it has failed"),
             Errno::CONNREFUSED => formatter.write_str(": its host takes no connections for it"),

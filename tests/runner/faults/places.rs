@@ -78,6 +78,7 @@ pub fn trials() -> Vec<Trial> {
         let (option, value, ..) = limit;
         trials.push(trial(format!("faults/ulimit {option} {value}"), move || limited(limit)));
     }
+    trials.push(trial("faults/no descriptors for connections".into(), short_of_descriptors));
     trials.push(trial("faults/no room in temporary folders".into(), full));
     trials
 }
@@ -190,6 +191,28 @@ fn limited((option, value, ending, said): Limit) -> Outcome {
     match is_well == (ending == Ending::Well) {
         true => Ok(()),
         false => Err(ended.failure(&format!("expected that it is {ending:?}"))),
+    }
+}
+
+/// Nodes that cannot open their connections name the limit, not the network. How many files one needs depends on what
+/// it inherits, so several limits are tried.
+fn short_of_descriptors() -> Outcome {
+    let name = "descriptors";
+    let (pip_exec, program, sign) = (place::built_file("pip-exec")?, program(name)?, sign(name)?);
+    let [pip_exec, program, sign] = [&pip_exec, &program, &sign].map(|path| path.display());
+    let mut has_named = false;
+    for files in [18, 21, 24] {
+        let line = format!("ulimit -n {files} && exec {pip_exec} --isolate -n 4 {program} collective {sign} 50");
+        let job = Program::new("bash").args(["-c", &line]).env("COHORT_NET_TIMEOUT", "2");
+        let ended = job.seconds(30).run()?;
+        if ended.code() != 0 {
+            let ended = ended.expect_text("Too many open files")?;
+            has_named |= ended.expect_text("Raise the limit of open files on its host").is_ok();
+        }
+    }
+    match has_named {
+        true => Ok(()),
+        false => Err("no limit let nodes begin and kept them from their connections".into()),
     }
 }
 

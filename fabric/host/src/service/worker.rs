@@ -302,7 +302,7 @@ impl Worker {
             let is_silent = watched.pulse.verdict(now, self.patience).is_some();
             if is_silent && !is_met && !std::mem::replace(&mut watched.is_told, true) {
                 let address = self.addresses[*node as usize];
-                eprintln!(
+                cohort_base::complain!(
                     "cohort: node {own} cannot ask node {node} at {address} whether it lives, perhaps because a \
                      firewall between them lets no connection through (COHORT_NET_PORTS): node {own} \
                      will not notice if it stops"

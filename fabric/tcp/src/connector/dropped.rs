@@ -76,7 +76,7 @@ fn report(shared: &Shared, node: u32, socket: c_int, silence: Unacknowledged) {
         Ok(address) => address.to_string(),
         Err(_) => "?".to_owned(),
     };
-    eprintln!(
+    cohort_base::complain!(
         "cohort: node {}: the connection from {} to {} of node {node} is cut: {} bytes have not been acknowledged for \
          {} s. Something on the way drops its packets: a firewall that has forgotten the connection, or a part that \
          carries shorter packets only (MTU). COHORT_NET_TIMEOUT is how long that may last",

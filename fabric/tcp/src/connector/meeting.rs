@@ -134,6 +134,8 @@ pub struct Meetings {
     rests_until: Option<Instant>,
     /// It was said that a pair of addresses leads nowhere.
     has_complained: bool,
+    /// It was said that descriptors are short.
+    has_told_shortage: bool,
 }
 
 /// How a meeting goes on.
@@ -165,6 +167,7 @@ impl Meetings {
             rejected: RejectedPackets::default(),
             rests_until: None,
             has_complained: false,
+            has_told_shortage: false,
         }
     }
 
@@ -298,7 +301,9 @@ impl Meetings {
                 libc::accept4(listener, none, std::ptr::null_mut(), flags)
             };
             if socket < 0 {
-                if matches!(last_code(), libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) {
+                let code = last_code();
+                self.tell_shortage(code);
+                if matches!(code, libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) {
                     self.rests_until = Some(Instant::now() + RETRY_MAX);
                 }
                 return;
@@ -397,6 +402,7 @@ impl Meetings {
 
     /// An attempt has failed: makes it again later, or gives the node up.
     fn put_off(&mut self, way: Way, code: i32) {
+        self.tell_shortage(code);
         let Some(attempt) = self.attempts.get_mut(&way) else {
             return;
         };

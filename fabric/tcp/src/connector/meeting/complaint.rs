@@ -7,6 +7,14 @@ use std::time::{Duration, Instant};
 /// How long an attempt may last until it is said that nothing has come of it.
 const COMPLAINT_TIME: Duration = Duration::from_millis(2500);
 
+/// What to do where descriptors are short.
+const RAISE: &str = "Raise the limit of open files on its host (ulimit -Hn and -n)";
+
+/// Whether an error says that no more files can be opened.
+fn is_shortage(code: i32) -> bool {
+    matches!(code, libc::EMFILE | libc::ENFILE)
+}
+
 impl Meetings {
     /// When to say next that a node cannot be reached.
     pub(super) fn complains_at(&self) -> Option<Instant> {
@@ -21,7 +29,8 @@ impl Meetings {
         let due = self.attempts.iter().filter(|(_, attempt)| is_due(attempt));
         let due: Vec<Way> = due.map(|(&way, _)| way).collect();
         // One stands for all that cannot be reached for the same reason.
-        if let Some(&way) = due.first() {
+        let is_unknown = |way: &&Way| self.attempts.get(way).is_some_and(|attempt| !is_shortage(attempt.code));
+        if let Some(&way) = due.iter().find(is_unknown) {
             self.say(way, "still no connection", "; it goes on trying");
         }
         for way in due {
@@ -48,11 +57,29 @@ impl Meetings {
         let from = from.or_else(|| self.own.first().map(|place| place.address));
         let from = from.map_or_else(|| "?".to_owned(), |from| from.to_string());
         let error = Error::from_raw_os_error(attempt.code);
-        eprintln!(
+        if is_shortage(attempt.code) {
+            let own = self.shared.node.job.node;
+            cohort_base::complain!("cohort: node {own}: {what} to {to} of node {} ({error}){then}. {RAISE}", way.1);
+            return;
+        }
+        cohort_base::complain!(
             "cohort: node {}: {what} from {from} to {to} of node {} ({error}), and none from there{then}. Is that the \
              right network, and does a firewall between them let connections through? COHORT_NET_INTERFACE chooses the \
              network, COHORT_NET_PORTS the ports",
-            self.shared.node.job.node, way.1
+            self.shared.node.job.node,
+            way.1
+        );
+    }
+
+    /// Says once that a connection waits for a descriptor, if that is what `code` says.
+    pub(super) fn tell_shortage(&mut self, code: i32) {
+        if !is_shortage(code) || std::mem::replace(&mut self.has_told_shortage, true) {
+            return;
+        }
+        cohort_base::complain!(
+            "cohort: node {}: no descriptor is left for a connection with a node ({}); it goes on trying. {RAISE}",
+            self.shared.node.job.node,
+            Error::from_raw_os_error(code)
         );
     }
 
@@ -65,7 +92,7 @@ impl Meetings {
         };
         self.has_complained = true;
         let error = Error::from_raw_os_error(code);
-        eprintln!(
+        cohort_base::complain!(
             "cohort: node {}: no connection from {from} to {} of node {} ({error}); rails take others, and \
              COHORT_NET_INTERFACE chooses one",
             self.shared.node.job.node,
