@@ -2,6 +2,7 @@
 
 use core::fmt;
 use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
 
 /// A string of at most `N` bytes; what does not fit is cut at a character boundary.
 #[derive(Clone)]
@@ -71,7 +72,7 @@ pub fn say(fd: BorrowedFd<'_>, arguments: fmt::Arguments<'_>) {
     while !rest.is_empty() {
         match rustix::io::write(fd, rest) {
             Ok(written) if written > 0 => rest = &rest[written..],
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             _ => return,
         }
     }
@@ -82,6 +83,18 @@ pub fn complain(arguments: fmt::Arguments<'_>) {
     // SAFETY: the text is for whatever is standard error now; if it is closed the write fails.
     let error = unsafe { BorrowedFd::borrow_raw(rustix::stdio::raw_stderr()) };
     say(error, arguments);
+}
+
+/// What to look at where the system refused a thread, by its number: nothing for other reasons than limits.
+/// `EAGAIN` is also what it says where a thread's stack finds no memory.
+#[must_use]
+pub const fn limit_behind(code: i32) -> &'static str {
+    match Errno::from_raw_os_error(code) {
+        Errno::AGAIN | Errno::NOMEM => {
+            ": a limit of processes or of memory is reached (ulimit -u, -d and -v, docker run --pids-limit)"
+        }
+        _ => "",
+    }
 }
 
 /// A line on standard error, in one `write`, so that lines of several processes do not mix: `complain!("format", …)`.

@@ -2,6 +2,7 @@
 
 use crate::address::{self, LENGTH_MAX, NodeAddresses};
 use crate::job::Job;
+use crate::no_thread;
 use crate::ports::Ports;
 use crate::service::Service;
 use crate::signals::keep_dispositions;
@@ -277,7 +278,7 @@ impl OpenNetwork {
         self.network.connect(each)?;
         if let Some(service) = self.service.as_mut().filter(|_| services.len() == self.job.nodes()) {
             let started = service.start(Arc::clone(&self.job), self.network.waker(), services);
-            started.map_err(|error| format!("no thread for the network: {error}"))?;
+            started.map_err(|error| no_thread("no thread for the network", &error))?;
         }
         Ok(())
     }

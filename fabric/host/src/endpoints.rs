@@ -5,6 +5,7 @@ use crate::endpoint::{Endpoint, EndpointPlace};
 use crate::job::Job;
 use crate::keeper::Keeper;
 use crate::network::{Network, OpenEndpoint};
+use crate::no_thread;
 use crate::peers::Peers;
 use crate::seat::{SEATS_MAX, Seats};
 use crate::source::{AddressCount, NodeNetwork, ServicePlace, Setup, Source};
@@ -85,7 +86,7 @@ impl NodeNetwork for Endpoints {
             // Now that nobody uses endpoints without their locks any more.
             // SAFETY: in a box, and dropped after the keeper.
             let keeper = unsafe { Keeper::start(&self.network) };
-            let keeper = keeper.map_err(|error| format!("no thread for the network: {error}"))?;
+            let keeper = keeper.map_err(|error| no_thread("no thread for the network", &error))?;
             self.keeper = Some(keeper);
         }
         Ok(())

@@ -39,3 +39,9 @@ pub mod service;
 mod signals;
 pub mod source;
 pub mod watch;
+
+/// Why something has no thread: `what`, and the system's `error` with the limit that may be behind it.
+#[must_use]
+pub fn no_thread(what: &str, error: &std::io::Error) -> String {
+    format!("{what}: {error}{}", cohort_base::text::limit_behind(error.raw_os_error().unwrap_or(0)))
+}

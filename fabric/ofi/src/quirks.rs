@@ -4,6 +4,7 @@
 
 use crate::names;
 use cohort_descriptors::hooks;
+use cohort_fabric_host::no_thread;
 use std::ffi::CString;
 
 /// What is done otherwise with a provider.
@@ -101,7 +102,7 @@ impl Quirks {
     /// A text that says that no thread can be made.
     pub fn before_open(&self) -> Result<(), String> {
         if self.named_by_process {
-            hooks::appear_as_another_process().map_err(|error| format!("no thread for the endpoint: {error}"))?;
+            hooks::appear_as_another_process().map_err(|error| no_thread("no thread for the endpoint", &error))?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use cohort_base::signals::Signals;
 use cohort_cipher::Cipher;
 use cohort_fabric_host::event_queue::Delivery;
 use cohort_fabric_host::handles;
+use cohort_fabric_host::no_thread;
 use cohort_fabric_host::watch::Watch;
 use libc::c_int;
 use meeting::{Listener, Meetings};
@@ -110,7 +111,7 @@ impl Connector {
             .stack_size(256 << 10)
             .spawn(move || run(&shared, meetings, &stop));
         mask.restore();
-        self.thread = Some(thread.map_err(|error| format!("cannot make a thread: {error}"))?);
+        self.thread = Some(thread.map_err(|error| no_thread("cannot make a thread", &error))?);
         Ok(())
     }
 }

@@ -122,7 +122,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
         return Ok(None);
     }
     let mut info = NodeInfo::of_this_machine(1, Numbering::Block)
-        .map_err(|source| Failure::Stream { what: "drawing a random number".to_owned(), source })?;
+        .map_err(|source| Failure::System { what: "cannot draw a random number", source })?;
     info.application = manager.application()?;
     let Place { index, count } = manager.place();
     let waits_for = |what| watch.waits_for(format!("{what} (rank {index} of {count})"));
@@ -158,7 +158,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
 /// Ends the program when it is told to, or when others do not come: signals are blocked while it joins.
 fn begin_watch(limit: Limit) -> Result<Watch, Failure> {
     Watch::begin("cohort", Some(limit))
-        .map_err(|source| Failure::Stream { what: "watching over the start".to_owned(), source })
+        .map_err(|source| Failure::System { what: "cannot watch over the start", source })
 }
 
 /// Variables by which programs know their place, before `MPI_Init` too. They lead nobody to the manager.

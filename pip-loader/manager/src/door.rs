@@ -329,6 +329,15 @@ pub fn knock(variable: &str) -> Result<Option<Box<dyn Manager>>, Failure> {
     let Ok(mut stream) = UnixStream::connect_addr(&address) else {
         return Ok(None);
     };
+    // SAFETY: no condition.
+    let own = unsafe { libc::geteuid() };
+    if let Some((_, other)) = peer(&stream).filter(|&(_, user)| own != user && own != 0) {
+        return Err(Failure::NoPlace(format!(
+            "this program has the user id {own}, and the pip-exec of its job {other}: only programs of the same user \
+             join the job, and this one would be alone in a world of its own. pip-exec --isolate lets ranks have \
+             another user, or start pip-exec as that one"
+        )));
+    }
     send(&mut stream, &format!("cmd=descendant rank={rank}\n"))?;
     let answer = Message::parse(&read_line(&mut stream)?, ' ');
     let index = || answer.number::<u32>("rank");

@@ -1,5 +1,6 @@
 //! What can go wrong with a process manager.
 
+use cohort_base::text::limit_behind;
 use std::fmt;
 
 /// Why a manager could not be used; `Display` is a message for the user.
@@ -16,6 +17,13 @@ pub enum Failure {
     Stream {
         /// What was being done.
         what: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The system has no thread or descriptor for this process.
+    System {
+        /// What was being done.
+        what: &'static str,
         /// The system's reason.
         source: std::io::Error,
     },
@@ -63,13 +71,19 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Variable { name, value } => write!(
-                f,
-                "environment variable {name}=\"{value}\", by which a process manager speaks to \
-                 this program, makes no sense; unset PMI_* to start without a manager"
-            ),
+            Self::Variable { name, value } => {
+                let all = if name.starts_with("PMI_") { "PMI_*" } else { name };
+                write!(
+                    f,
+                    "environment variable {name}=\"{value}\", by which a process manager speaks to this program, \
+                     makes no sense; unset {all} to start without a manager"
+                )
+            }
             Self::Stream { what, source } => {
                 write!(f, "the process manager is gone: {what}: {source}")
+            }
+            Self::System { what, source } => {
+                write!(f, "{what}: {source}{}", limit_behind(source.raw_os_error().unwrap_or(0)))
             }
             Self::Unexpected { expected, got } => {
                 write!(f, "the process manager said \"{}\" where \"{expected}\" belongs", got.trim_end())
@@ -79,7 +93,11 @@ impl fmt::Display for Failure {
             }
             Self::Library { name, reason } => write!(f, "cannot load {name}: {reason}"),
             Self::Call { function, status } => {
-                write!(f, "the process manager failed: {function} returned {status}")
+                write!(f, "the process manager failed: {function} returned {status}")?;
+                match function.ends_with("_Init") {
+                    true => f.write_str("; if it is not there any more, unset PMIX_* to start without it"),
+                    false => Ok(()),
+                }
             }
             Self::NoPlace(reason) => f.write_str(reason),
             Self::Network(reason) => write!(f, "no network: {reason}"),
@@ -91,7 +109,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Stream { source, .. } => Some(source),
+            Self::Stream { source, .. } | Self::System { source, .. } => Some(source),
             _ => None,
         }
     }
