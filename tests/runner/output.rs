@@ -39,7 +39,7 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 19] = [
+    let named: [(&str, Body); 20] = [
         ("nothing is lost by SIGTERM", terminated),
         ("nothing is lost of Fortran's", fortrans),
         ("nothing is lost of C++'s", cpp),
@@ -49,6 +49,7 @@ pub fn trials() -> Vec<Trial> {
         ("what is not implemented is said once", missing),
         ("a device that is full", full_device),
         ("a file that is full", full_file),
+        ("a disk that is full", full_disk),
         ("a report that finds no room", full_report),
         ("nothing is lost of what a rank leaves behind for a while", left),
         ("what a rank leaves behind does not hold the job", || left_for_ever("")),
@@ -247,12 +248,28 @@ fn full_device() -> Outcome {
 fn full_file() -> Outcome {
     let file = place::scratch()?.join("output");
     let script = "ulimit -f 1; trap '' XFSZ; exec \"$0\" -n 1 \"$1\" \"$3\" 1000 > \"$2\"";
-    // The second one writes through another stream than the C library's first.
-    for how in ["many", "another_many"] {
+    // The second one writes through another stream than the C library's first, the third through none.
+    for how in ["many", "another_many", "careless_many"] {
         let shell = Program::new("sh").args(["-c", script]);
         let shell = shell.arg(place::built_file("pip-exec")?).arg(program()?);
         let ended = shell.arg(&file).arg(how).run()?.expect_code(1)?;
         ended.expect_text("some of what the program printed is lost")?;
+    }
+    Ok(())
+}
+
+/// The same where the disk has no room; then a rank that prints nothing to an empty file there is told what may be.
+fn full_disk() -> Outcome {
+    let folder = place::scratch()?.join("full-disk");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let script = "mount -t tmpfs -o size=16k tmpfs \"$2\" && \"$0\" -n 1 \"$1\" \"$3\" 2000 >\"$2/output\"; \
+                  echo \"status $?\"; \"$0\" -n 1 \"$1\" careless_many 0 >\"$2/empty\"; echo \"then $?\"";
+    for how in ["many", "another_many", "careless_many"] {
+        let shell = Program::new("unshare").args(["-m", "sh", "-c", script]);
+        let shell = shell.arg(place::built_file("pip-exec")?).arg(program()?);
+        let ended = shell.arg(&folder).arg(how).run()?.expect_code(0)?;
+        let ended = ended.expect_text("some of what the program printed is lost")?;
+        ended.expect_text("status 1\n")?.expect_text("an empty file on a full disk")?.expect_text("then 0\n")?;
     }
     Ok(())
 }

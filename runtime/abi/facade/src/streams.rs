@@ -15,13 +15,15 @@
 
 use crate::{fail, is_own, libc};
 use cohort_base::boot::RankBoot;
+use cohort_base::text::complain;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, fstat, fstatvfs};
+use rustix::process::{Resource, geteuid, getrlimit};
 
 /// How many seconds the last words wait for a reader.
 const PATIENCE: i64 = 1;
@@ -139,25 +141,36 @@ fn is_output(descriptor: c_int) -> bool {
 /// Writes what C++'s `cout` holds back by itself. What it writes to is the program's choice; the C library's stream is
 /// locked meanwhile, as it is what that is at first.
 fn write_out_cpp(stream: *mut libc::Stream, seconds: i64) {
-    let [cout, buffer_of, write_out] = CPP.each_ref().map(|it| it.load(Ordering::Relaxed));
-    if write_out.is_null() || state(rustix::stdio::raw_stdout(), PollFlags::OUT, seconds) != PollFlags::OUT {
+    if state(rustix::stdio::raw_stdout(), PollFlags::OUT, seconds) != PollFlags::OUT {
         return;
+    }
+    // SAFETY: a stream of this task's C library; its lock is given back.
+    unsafe {
+        if libc::ftrylockfile(stream) == 0 {
+            sync_cpp();
+            libc::funlockfile(stream);
+        }
+    }
+}
+
+/// Has C++'s `cout` write what it holds back; false if that fails.
+fn sync_cpp() -> bool {
+    let [cout, buffer_of, write_out] = CPP.each_ref().map(|it| it.load(Ordering::Relaxed));
+    if write_out.is_null() {
+        return true;
     }
     // SAFETY: functions of the C++ library of these types. `cout` is an object with virtual bases, or still zeros: the
     // word before the two at which its table begins says where the base is that has the buffer.
     unsafe {
         let table: *const isize = cout.cast::<*const isize>().read();
-        if table.is_null() || libc::ftrylockfile(stream) != 0 {
-            return;
+        if table.is_null() {
+            return true;
         }
         let base = cout.byte_offset(table.sub(3).read());
         let buffer_of = transmute::<*mut c_void, extern "C" fn(*mut c_void) -> *mut c_void>(buffer_of);
         let write_out = transmute::<*mut c_void, extern "C" fn(*mut c_void) -> c_int>(write_out);
         let buffer = buffer_of(base);
-        if !buffer.is_null() {
-            write_out(buffer);
-        }
-        libc::funlockfile(stream);
+        buffer.is_null() || write_out(buffer) == 0
     }
 }
 
@@ -182,19 +195,61 @@ extern "C" fn check(status: c_int, boot: *mut c_void) {
         return;
     }
     let mut is_lost = false;
+    // If it has been closed, or its reader has gone, nobody wants it.
+    let is_wanted = |descriptor| state(descriptor, PollFlags::empty(), 0).is_empty();
     // SAFETY: a stream of this task's C library, whose lock this thread has.
     each_stream(|stream| unsafe {
         let descriptor = libc::fileno_unlocked(stream);
         let has_news = libc::__fpending(stream) != 0 || libc::ferror_unlocked(stream) != 0;
         if has_news && libc::__fwritable(stream) != 0 && is_output(descriptor) {
             let failed = libc::fflush_unlocked(stream) != 0 || libc::ferror_unlocked(stream) != 0;
-            // If it has been closed, or its reader has gone, nobody wants it.
-            is_lost |= failed && state(descriptor, PollFlags::empty(), 0).is_empty();
+            is_lost |= failed && is_wanted(descriptor);
         }
     });
-    if is_lost {
-        let status = if status == 0 { 1 } else { status };
-        let reason = "some of what the program printed is lost: standard output cannot be written (a full disk?)";
-        fail(status, format_args!("{reason}"));
+    is_lost |= !sync_cpp() && is_wanted(rustix::stdio::raw_stdout());
+    let status_of_loss = if status == 0 { 1 } else { status };
+    match end_of_output() {
+        _ if is_lost => {
+            let reason = "some of what the program printed is lost: standard output cannot be written (a full disk?)";
+            fail(status_of_loss, format_args!("{reason}"));
+        }
+        // Runtimes of other languages (gfortran's) write by themselves, and look at no error.
+        End::Cut => fail(
+            status_of_loss,
+            format_args!("some of what the program printed is lost: standard output ends where its disk is full"),
+        ),
+        End::Empty => complain(format_args!(
+            "cohort: standard output is an empty file on a full disk: whatever the program printed is lost\n"
+        )),
+        End::Free => {}
+    }
+}
+
+/// Where a file ends to which standard output leads.
+enum End {
+    /// There is room behind it.
+    Free,
+    /// It is full, and all blocks are used up, as if the last write had found no room.
+    Cut,
+    /// Nothing was written, and nothing can be.
+    Empty,
+}
+
+/// Looks at the file of standard output: who writes what does not fit fills the last block.
+fn end_of_output() -> End {
+    // SAFETY: whatever it is now; if it is closed the calls fail.
+    let output = unsafe { BorrowedFd::borrow_raw(rustix::stdio::raw_stdout()) };
+    let (Ok(file), Ok(disk)) = (fstat(output), fstatvfs(output)) else {
+        return End::Free;
+    };
+    let size = file.st_size as u64;
+    let free = if geteuid().is_root() { disk.f_bfree } else { disk.f_bavail };
+    let is_full = disk.f_blocks != 0 && free == 0;
+    let is_long = getrlimit(Resource::Fsize).current.is_some_and(|most| size != 0 && size >= most);
+    match FileType::from_raw_mode(file.st_mode) == FileType::RegularFile {
+        true if is_long => End::Cut,
+        true if is_full && size == 0 => End::Empty,
+        true if is_full && size.is_multiple_of(disk.f_frsize.max(1)) => End::Cut,
+        _ => End::Free,
     }
 }
