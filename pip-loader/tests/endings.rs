@@ -58,6 +58,8 @@ fn a_fault_is_described() {
         ("abort", 134, "signal 6 (SIGABRT), by a call of abort"),
         ("kill", 137, "signal 9 (SIGKILL)"),
         ("divide", 136, "in memory of: rank 1's program"),
+        // No handler finds room on that stack.
+        ("stack thread", 139, "left no note of its address: perhaps the stack of a thread overflowed; ulimit -s"),
         ("null thread", 139, "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped (null pointer)"),
     ];
     for (how, status, said) in cases {

@@ -304,9 +304,10 @@ impl Object {
         // The nearest name before an address may be that of another function.
         let is_named = self.functions.iter().any(|range| range.contains(&address));
         let symbol = lines.find_symbol(address).filter(|_| is_named);
-        let symbol = symbol.map(|name| {
-            let name = addr2line::demangle_auto(name.into(), None);
-            name.into_owned()
+        let symbol = symbol.map(|name| match name.starts_with('_') {
+            true => addr2line::demangle_auto(name.into(), None).into_owned(),
+            // To a demangler C's `f` is the type `float`.
+            false => name.to_owned(),
         });
         let mut described = Vec::new();
         if let Ok(mut frames) = lines.find_frames(address) {

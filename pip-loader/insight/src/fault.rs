@@ -74,8 +74,15 @@ pub enum Part {
 /// What begins at a null pointer ends here.
 const NULL_END: usize = 4096;
 
+/// What ends at a guard page, or without a note of ours, since no handler finds room.
+pub const THREAD_OVERFLOW: &str =
+    "the stack of a thread overflowed; ulimit -s, pthread_attr_setstacksize or OMP_STACKSIZE sets its size";
+
 /// Largest frame that is taken for one.
 const FRAME_MAX: usize = 1 << 30;
+
+/// Frames of most functions are shorter.
+const FRAME_USUAL: usize = 16 << 10;
 
 /// Bytes below the stack pointer that a function may use, and a call writes to.
 const RED_ZONE: usize = 256;
@@ -85,6 +92,11 @@ const HEADERS_MAX: u16 = 64;
 
 /// Most objects of one rank that are followed, should a list be damaged.
 const OBJECTS_MAX: usize = 4096;
+
+/// Whether a function with this stack pointer may be putting something of its frame at an address.
+fn is_near(address: usize, stack_pointer: usize) -> bool {
+    address.abs_diff(stack_pointer) < FRAME_USUAL
+}
 
 impl MemoryMap<'_> {
     /// The signal that killed a rank with this process id, in words.
@@ -115,10 +127,16 @@ impl MemoryMap<'_> {
             false => "",
         };
         let overflows = self.is_overflow(rank, address, crash.stack_pointer() as usize);
+        let of_thread = format!(" ({THREAD_OVERFLOW})");
         let fault = match (signal, address) {
             (libc::SIGSEGV, 0..NULL_END) => " (null pointer)",
             (libc::SIGSEGV, _) if overflows && !place.ends_with(')') => {
                 " (stack overflow; COHORT_STACKSIZE sets the size)"
+            }
+            (libc::SIGSEGV, _)
+                if place.ends_with("(PROT_NONE)") && is_near(address, crash.stack_pointer() as usize) =>
+            {
+                of_thread.as_str()
             }
             (libc::SIGBUS, _) => " (behind the end of a mapped file, or not aligned)",
             (libc::SIGILL, _) => " (no instruction of this CPU)",

@@ -36,7 +36,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pip_ground::{Refusal, say};
 use pip_insight::control::Control;
-use pip_insight::fault::MemoryMap;
+use pip_insight::fault::{MemoryMap, THREAD_OVERFLOW};
 use pip_insight::{backtrace, check, hang, memory, stats};
 use pip_monitor::Finish;
 use source::Source;
@@ -458,6 +458,10 @@ impl<'a> Job<'a> {
         let what = map.describe_signal(rank, pid, signal, crash.as_ref(), touched);
         if signal == libc::SIGKILL && guardian::memory_has_run_out() {
             return what + OUT_OF_MEMORY;
+        }
+        let is_noted = crash.is_some() || self.spawner.is_isolated() || self.spawner.ranks[rank].wrapper.is_some();
+        if signal == libc::SIGSEGV && !is_noted {
+            return format!("{what}, which left no note of its address: perhaps {THREAD_OVERFLOW}");
         }
         let lines = crash.map(|crash| backtrace::lines(&crash.registers));
         what + &lines.unwrap_or_default()

@@ -126,6 +126,11 @@ pub struct Spawner {
 }
 
 impl Spawner {
+    /// Whether ranks have address spaces of their own.
+    pub const fn is_isolated(&self) -> bool {
+        self.setup.isolated
+    }
+
     /// Meets the other nodes and sets up the address space; `original_mask` is the signal mask
     /// that ranks get.
     ///
