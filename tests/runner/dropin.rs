@@ -59,7 +59,7 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || wrapped(words, line)));
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 24] = [
+    let named: [(&str, Body); 25] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
         ("another MPI's RPATH in what a script starts", scripted_rpath),
@@ -84,6 +84,7 @@ pub fn trials() -> Vec<Trial> {
         ("a second program of a rank at a time is refused", second_program),
         ("a script that starts no MPI is missed", missed_rank),
         ("a script's program that dies ends the job", lost_program),
+        ("an MPI program with --no-mpi", without_mpi),
     ];
     let named = named.map(|(name, body)| trial(format!("dropin/{name}"), body));
     trials.extend(named);
@@ -433,6 +434,12 @@ fn second_program() -> Outcome {
     let script = "\"$0\" wait & \"$0\" wait & wait -n";
     let ended = scripted(script, program)?.expect_code(2)?;
     ended.expect_text("has taken").map(drop)
+}
+
+/// Whether it finds another MPI is its own matter: it is not of the job.
+fn without_mpi() -> Outcome {
+    let job = Program::new(place::built_file("pip-exec")?).args(["-n", "1", "--no-mpi"]);
+    job.arg(world()?).run()?.expect_text("so with --no-mpi each of its ranks is a world of its own").map(drop)
 }
 
 fn missed_rank() -> Outcome {

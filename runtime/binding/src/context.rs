@@ -239,6 +239,8 @@ pub fn comm_name(process: &Process, comm: u32) -> String {
     match name.is_empty() {
         false => name,
         true if comm == neutral::handle::COMM_SELF => "MPI_COMM_SELF".into(),
+        // Before MPI_Init and after MPI_Finalize there are no names.
+        true if comm == neutral::handle::COMM_WORLD => "MPI_COMM_WORLD".into(),
         true => "an unnamed communicator".into(),
     }
 }

@@ -84,10 +84,14 @@ pub fn ranks(value: &OsStr) -> Result<Vec<usize>, Refusal> {
 /// The value of `--timeout`.
 pub fn timeout(value: &OsStr) -> Result<Duration, Refusal> {
     let seconds: f64 = number("--timeout", value, "seconds")?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|limit| !limit.is_zero() && limit.as_secs() < 1 << 31)
-        .ok_or_else(|| Refusal::new(format!("--timeout {seconds}: it takes seconds, more than 0")))
+    Duration::try_from_secs_f64(seconds).ok().filter(|limit| !limit.is_zero() && limit.as_secs() < 1 << 31).ok_or_else(
+        || {
+            Refusal::new(format!(
+                "--timeout {}: it takes seconds, more than 0 and less than 2^31",
+                value.to_string_lossy()
+            ))
+        },
+    )
 }
 
 /// The value of `--grace`, as the variable that says the same.

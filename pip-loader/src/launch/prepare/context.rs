@@ -7,7 +7,7 @@ use crate::launch::options::Section;
 use crate::launch::program::{self, Program, Search};
 use crate::launch::{allocator, environment, libraries, limits};
 use cohort_base::boot::AUDIT_LIBRARY;
-use pip_ground::{Environment, Refusal};
+use pip_ground::{Environment, Refusal, voice};
 use pip_load::image::{OpenError, Template};
 use pip_load::task::stack::Strings;
 use std::collections::HashMap;
@@ -92,6 +92,13 @@ impl Context<'_> {
         if self.libraries.is_some() && !files.uses_mpi() && !files.program.may_open_mpi() {
             let strings = wrapper_strings(&files.program, section, &starters.executed)?;
             return Ok((PreparedProgram::wrapper(strings, directory, name, files.own_malloc), 0));
+        }
+        if let (None, Some(library)) = (self.libraries, &files.dependencies.mpi_library) {
+            voice::advise(format_args!(
+                "{} is linked to {library}, so with --no-mpi each of its ranks is a world of its own, if it finds an \
+                 MPI at all",
+                Path::new(&section.program).display()
+            ));
         }
         let entries = map_entries(&files.program, &files.linker, &files.dependencies);
         let privileges = program::privileges(&files.program.file);
