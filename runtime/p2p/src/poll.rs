@@ -16,6 +16,7 @@ use cohort_base::{LocalRank, Peer};
 use cohort_core::Turn;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 
 /// Messages that one turn takes out of the rings.
 const MESSAGES_PER_TURN: u32 = 64;
@@ -168,12 +169,34 @@ pub(crate) unsafe fn take(payload: &Payload<'_>) -> bool {
 
 /// Stores a message that no posted receive takes.
 fn store(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Result<(), NoRoom> {
+    if payload.header().kind == PayloadKind::Rts {
+        // Nobody may ever look for those before it that were withdrawn.
+        let _ = find_stored(claim, &Want::just(payload.header().envelope()));
+    }
     let stored = Stored::make(claim, payload.header()).ok_or(NoRoom)?;
     let heap = claim.heap();
     // SAFETY: the block has room for the payload.
     unsafe { payload.read(Stored::payload(stored)) };
     claim.of::<P2p>().unexpected.insert(stored, heap);
     Ok(())
+}
+
+/// The oldest stored message that is wanted. Drops withdrawn ones on the way.
+pub(crate) fn find_stored(claim: &mut Claim<'_>, want: &Want) -> Option<RecordRef<Stored>> {
+    loop {
+        let heap = claim.heap();
+        let stored = claim.of::<P2p>().unexpected.find(want, heap)?;
+        let sent = Payload::Stored(stored).rts().and_then(|rts| rts.request);
+        let Some(withdrawn) = sent.filter(|sent| sent.request.is_withdrawn()) else {
+            return Some(stored);
+        };
+        claim.of::<P2p>().unexpected.remove(stored);
+        // SAFETY: a withdrawn one is dropped once, and nobody knows the message any more.
+        unsafe {
+            Operation::drop_rts(withdrawn);
+            stored.free(claim);
+        }
+    }
 }
 
 /// Takes the messages of one sender, or of all, that are there out of the rings until `enough`.

@@ -1,6 +1,5 @@
 //! Probes, and messages taken out of matching (MPI-4.1, 3.8).
 
-use crate::P2p;
 use crate::direct::sender_of;
 use crate::failing::may_receive;
 use crate::matching::{Stored, Want};
@@ -34,7 +33,7 @@ unsafe impl Sync for MessageRef {}
 
 /// Finds the oldest stored message that is wanted, after taking what has arrived out of the rings.
 fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<RecordRef<Stored>> {
-    if let Some(stored) = find_stored(claim, want) {
+    if let Some(stored) = poll::find_stored(claim, want) {
         return Some(stored);
     }
     if want.may_be_remote()
@@ -45,31 +44,13 @@ fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<RecordRef<St
     let mut found = None;
     // A withdrawn message is not enough: what it hides would stay in the ring, and the rank might sleep on it.
     poll::pull(claim, sender_of(from), |claim| {
-        found = find_stored(claim, want);
+        found = poll::find_stored(claim, want);
         found.is_some()
     });
     if found.is_none() && want.may_be_remote() {
         remote::want(claim, want);
     }
     found
-}
-
-/// The oldest stored message that is wanted. Drops withdrawn ones on the way.
-fn find_stored(claim: &mut Claim<'_>, want: &Want) -> Option<RecordRef<Stored>> {
-    loop {
-        let heap = claim.heap();
-        let stored = claim.of::<P2p>().unexpected.find(want, heap)?;
-        let sent = Payload::Stored(stored).rts().and_then(|rts| rts.request);
-        let Some(withdrawn) = sent.filter(|sent| sent.request.is_withdrawn()) else {
-            return Some(stored);
-        };
-        claim.of::<P2p>().unexpected.remove(stored);
-        // SAFETY: a withdrawn one is dropped once, and nobody knows the message any more.
-        unsafe {
-            Operation::drop_rts(withdrawn);
-            stored.free(claim);
-        }
-    }
 }
 
 fn status_of(stored: RecordRef<Stored>) -> Status {

@@ -64,6 +64,11 @@ impl Want {
     pub const NOTHING: Self =
         Self { envelope: Envelope { context: u32::MAX, source: 0, tag: 0 }, shape: Shape::EXACT, may_be_remote: false };
 
+    /// What takes messages of this envelope alone, of ranks of this node.
+    pub(crate) const fn just(envelope: Envelope) -> Self {
+        Self { envelope, shape: Shape::EXACT, may_be_remote: false }
+    }
+
     /// What a receive with these arguments asks for.
     #[inline]
     pub fn new(node: &Node, from: Source, context: u32, tag: Tag) -> Self {

@@ -313,6 +313,25 @@ fn a_probe_looks_behind_withdrawn_sends() {
 }
 
 #[test]
+fn cancelled_sends_leave_nothing_at_who_never_looks_for_them() {
+    let node = Node::for_test(2);
+    let live = || node.rank(0).heap().stats().live_bytes + node.rank(1).heap().stats().live_bytes;
+    let (data, mut received) = (pattern(100, 3), [0; 1]);
+    let mut before = 0;
+    for round in 0..300 {
+        if round == 100 {
+            before = live();
+        }
+        let send = isend_bytes(node.rank(0), 1, 1, &data, SendMode::Synchronous);
+        send.cancel(&mut node.rank(0).enter());
+        send.release(&mut node.rank(0).enter());
+        send_bytes(node.rank(0), 1, 2, &[7], SendMode::Standard);
+        recv_bytes(node.rank(1), from(0), Tag::Is(2), &mut received);
+    }
+    assert!(live() < before + 4096, "{before} bytes grew to {}", live());
+}
+
+#[test]
 fn released_requests_go_on_and_are_freed() {
     let node = Node::for_test(2);
     // RTS messages, and too short for a pipeline, which would stay too.
