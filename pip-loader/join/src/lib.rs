@@ -115,7 +115,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
     let Some(mut manager) = cohort_manager::connect(found)? else {
         return Ok(None);
     };
-    watch.connected(manager.aborter());
+    watch.connected(manager.aborter(), manager.place());
     hide_manager();
     if manager.place().count == 1 {
         manager.finalize()?;

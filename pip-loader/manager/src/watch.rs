@@ -11,6 +11,7 @@
 //! is a plain thread of the C library that uses neither: system calls, the heap, and a mutex that nobody
 //! poisons.
 
+use crate::Place;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -29,6 +30,12 @@ const ABORT_SECONDS: u32 = 1;
 
 /// What a manager gets to pass a message on before it is told to end the job.
 const OUTPUT_TIME: Duration = Duration::from_millis(300);
+
+/// How long a node waits until it says what for: no longer than half of what it may.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many nodes say so: the missing one may be the first.
+const SPEAKERS: u32 = 2;
 
 /// The signals that end a waiting program.
 const SIGNALS: [(c_int, &str); 3] = [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP")];
@@ -60,6 +67,8 @@ impl Limit {
 struct WaitState {
     waiting_for: String,
     aborter: Option<Aborter>,
+    /// This is one of those that say what they wait for.
+    speaks: bool,
 }
 
 /// What the thread and the waiting program share.
@@ -112,9 +121,11 @@ impl Watch {
         lock(&self.shared.state).waiting_for = what.into();
     }
 
-    /// From now on there is a manager to tell.
-    pub fn connected(&self, aborter: Option<Aborter>) {
-        lock(&self.shared.state).aborter = aborter;
+    /// From now on there is a manager to tell, and this is the node at that place.
+    pub fn connected(&self, aborter: Option<Aborter>, place: Place) {
+        let mut state = lock(&self.shared.state);
+        state.aborter = aborter;
+        state.speaks = place.index < SPEAKERS;
     }
 }
 
@@ -165,9 +176,12 @@ fn signals() -> io::Result<OwnedFd> {
 }
 
 fn watch(shared: &Shared) {
+    let half = shared.deadline.map_or(PATIENCE, |(_, limit)| limit.time / 2);
+    let mut tells_at = Some(Instant::now() + PATIENCE.min(half));
     loop {
         let deadline = shared.deadline.map(|(at, _)| at);
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let next = [deadline, tells_at].into_iter().flatten().min();
+        let left = next.map(|at| at.saturating_duration_since(Instant::now()));
         // Rounded up, so that the time is over when the wait is.
         let rounded = |left: Duration| left.as_millis().min(i32::MAX as u128 - 1) as c_int + 1;
         let mut sources = [&shared.signals, &shared.end].map(|source| libc::pollfd {
@@ -184,6 +198,10 @@ fn watch(shared: &Shared) {
             let why = format!("ended by {name}");
             finish(shared, &why, 128 + number, Duration::ZERO);
         }
+        if tells_at.is_some_and(|at| Instant::now() >= at) {
+            tells_at = None;
+            tell(shared);
+        }
         if let Some((at, limit)) = shared.deadline
             && ready == 0
             && Instant::now() >= at
@@ -193,6 +211,19 @@ fn watch(shared: &Shared) {
             finish(shared, &why, TIMED_OUT, OUTPUT_TIME);
         }
     }
+}
+
+/// Says what is waited for, and for how long. Which node is missing nobody knows: managers tell that all have come.
+fn tell(shared: &Shared) {
+    let state = lock(&shared.state);
+    if !state.speaks || state.waiting_for.is_empty() {
+        return;
+    }
+    let most = shared
+        .deadline
+        .map_or_else(String::new, |(_, limit)| format!(", {} s at most ({})", limit.time.as_secs_f64(), limit.setting));
+    let line = format!("{}: still waiting for {}{most}\n", shared.program, state.waiting_for);
+    write(&line);
 }
 
 /// A signal that has come.
@@ -218,8 +249,7 @@ fn finish(shared: &Shared, why: &str, status: i32, before: Duration) -> ! {
         what => format!("; it waited for {what}"),
     };
     let line = format!("{}: {why}{what}\n", shared.program);
-    // SAFETY: bytes that are there. Nobody may be reading them, which does not matter.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    write(&line);
     if let Some(aborter) = aborter {
         std::thread::sleep(before);
         end_soon();
@@ -227,6 +257,12 @@ fn finish(shared: &Shared, why: &str, status: i32, before: Duration) -> ! {
     }
     // SAFETY: ends the process without its destructors, which may wait for what does not come.
     unsafe { libc::_exit(status) }
+}
+
+/// Writes a line to standard error.
+fn write(line: &str) {
+    // SAFETY: bytes that are there. Nobody may be reading them, which does not matter.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }
 
 /// Lets the system end this process should the manager not answer.

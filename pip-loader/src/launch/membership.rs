@@ -60,7 +60,7 @@ impl Membership {
         }
         let manager = cohort_manager::connect(variable).map_err(refuse)?;
         if let (Some(watch), Some(manager)) = (&watch, &manager) {
-            watch.connected(manager.aborter());
+            watch.connected(manager.aborter(), manager.place());
         }
         Ok(Self {
             manager: manager.map(Held::new),

@@ -232,6 +232,7 @@ fn missing_node(launcher: Launcher) -> Outcome {
         return Err(ended.failure("expected a failure"));
     }
     ended
+        .expect_text("still waiting for all other nodes to say what they are (node 0 of 2")?
         .expect_text("did not start within 2 s")?
         .expect_text("all other nodes to say what they are (node 0 of 2")
         .map(drop)
