@@ -10,7 +10,7 @@ use crate::direct::receive_directly;
 use crate::lending::Lent;
 use crate::messages::{Here, receive_or_wait, take, take_to_start};
 use crate::operation::{Operation, OperationKind};
-pub use crate::outbox::{LONGEST, Then, send_short as send};
+pub use crate::outbox::{LONGEST, Then, send_in_cells, send_short as send};
 use crate::poll;
 use crate::protocol::{choice, lent};
 use crate::remote::post_receive;
@@ -28,6 +28,9 @@ use core::ptr::NonNull;
 
 /// Bytes that [`send_longer`] sends are less: longer messages may be lent.
 pub const LENT_FROM: u64 = Lent::LONG;
+
+/// Bytes of the longest message that [`send_in_cells`] takes.
+pub const LONGEST_IN_CELLS: usize = choice::INLINE_MAX as usize;
 
 /// [`send`] of a longer message that is [eager](cohort_core::node::Node::is_eager). `false`: nothing was done.
 #[inline(never)]

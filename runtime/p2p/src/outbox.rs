@@ -107,6 +107,29 @@ pub unsafe fn send_short(
     is_sent
 }
 
+/// [`send_short`] of several cells' bytes.
+///
+/// # Safety
+/// As there; at most the bytes of a message's cells.
+#[inline(always)]
+pub unsafe fn send_in_cells(
+    claim: &mut Claim<'_>,
+    data: *const u8,
+    bytes: usize,
+    to: LocalRank,
+    envelope: &Envelope,
+) -> bool {
+    let header = Header::new(*envelope, PayloadKind::Inline, bytes);
+    let ring = outbox_to(claim, to).free_ring();
+    // SAFETY: the holder of the claim is the producer; the caller's promise for the data.
+    let is_sent = ring.is_some_and(|ring| unsafe { ring.push(header, data) });
+    if is_sent {
+        let rank = claim.rank();
+        rank.node().rank(to).notify(rank, None);
+    }
+    is_sent
+}
+
 /// Sends a message of one cell that its receiver may see while `fill` writes its data. `false`: nothing was done.
 ///
 /// # Safety

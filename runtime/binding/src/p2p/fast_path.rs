@@ -74,14 +74,25 @@ pub(super) fn send<A: Abi, C: Count>(
     let bytes = near.bytes as usize;
     let envelope = Envelope { context: near.comm.context(), source: near.comm.me() as i32, tag };
     if bytes > fast_path::LONGEST {
-        return send_longer(call, &near, buffer.datatype.neutral(), &envelope);
+        return match bytes <= fast_path::LONGEST_IN_CELLS {
+            true => send_in_cells(call, &near, &envelope),
+            false => send_longer(call, &near, buffer.datatype.neutral(), &envelope),
+        };
     }
     let claim = &mut call.rank().enter();
     // SAFETY: the arguments of a call, for which MPI promises that the buffer is readable.
     unsafe { fast_path::send(claim, near.base, bytes, near.peer, envelope, then) }
 }
 
-/// [`send`] of a message that does not fit in a cell of a ring.
+/// [`send`] of a message that takes several cells of a ring.
+#[inline(never)]
+fn send_in_cells<A: Abi>(call: &Call<'_, A>, near: &Near<'_>, envelope: &Envelope) -> bool {
+    let claim = &mut call.rank().enter();
+    // SAFETY: the arguments of a call, for which MPI promises that the buffer is readable.
+    unsafe { fast_path::send_in_cells(claim, near.base, near.bytes as usize, near.peer, envelope) }
+}
+
+/// [`send`] of a message that does not fit in the cells of a ring.
 #[inline(never)]
 fn send_longer<A: Abi>(call: &Call<'_, A>, near: &Near<'_>, datatype: u32, envelope: &Envelope) -> bool {
     if near.bytes >= fast_path::LENT_FROM {

@@ -32,7 +32,7 @@ use cohort_datatype::Buffer;
 
 /// The longest data that travels in cells of the ring: those of four. What is longer takes less time in a block, whose
 /// copy is one run of bytes.
-const INLINE_MAX: u64 = (HEAD_PAYLOAD + 3 * BODY) as u64;
+pub(crate) const INLINE_MAX: u64 = (HEAD_PAYLOAD + 3 * BODY) as u64;
 
 /// How a message travels within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
