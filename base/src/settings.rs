@@ -463,6 +463,12 @@ impl Invalid {
     fn value(row: &'static Row, value: &str) -> Self {
         Self { given: FixedText::of(format_args!("{value}")), row, is_misspelt: false }
     }
+
+    /// What values the setting takes, in words.
+    #[must_use]
+    pub const fn values(&self) -> &'static str {
+        self.row.values
+    }
 }
 
 impl fmt::Display for Invalid {

@@ -4,7 +4,7 @@ use super::values::{self, Unit};
 use super::{Print, Reader, Words};
 use crate::launch::host_list;
 use cohort_base::check;
-use cohort_base::settings::{CHECK, INITIAL_ERRHANDLER, MEMORY_KINDS, ON_FAILURE};
+use cohort_base::settings::{CHECK, INITIAL_ERRHANDLER, MEMORY_KINDS, ON_FAILURE, Settings};
 use cohort_manager::wireup::Numbering;
 use pip_ground::Refusal;
 use std::ffi::{OsStr, OsString};
@@ -103,16 +103,14 @@ pub fn map_by(reader: &mut Reader<'_, '_>) -> Done {
 
 /// `-memory-alloc-kinds`.
 pub fn memory_kinds(reader: &mut Reader<'_, '_>) -> Done {
-    let kinds = reader.words.value(reader.option);
-    let pair = kinds.map(|kinds| (MEMORY_KINDS.into(), kinds));
-    push(&mut reader.options.variables.set, pair)
+    let kinds = reader.words.value(reader.option)?;
+    setting(reader, MEMORY_KINDS, kinds)
 }
 
 /// `-initial-errhandler`.
 pub fn initial_errhandler(reader: &mut Reader<'_, '_>) -> Done {
-    let handler = reader.words.value(reader.option);
-    let pair = handler.map(|handler| (INITIAL_ERRHANDLER.into(), handler));
-    push(&mut reader.options.variables.set, pair)
+    let handler = reader.words.value(reader.option)?;
+    setting(reader, INITIAL_ERRHANDLER, handler)
 }
 
 /// `--on-failure`, and Open MPI's `--with-ft`.
@@ -123,7 +121,18 @@ pub fn on_failure(reader: &mut Reader<'_, '_>) -> Done {
         Some("no" | "false" | "0" | "none") => OsString::from("end"),
         _ => value,
     };
-    push(&mut reader.options.variables.set, Ok((ON_FAILURE.into(), value)))
+    setting(reader, ON_FAILURE, value)
+}
+
+/// Sets the variable `name` for all ranks, if it takes such a value.
+fn setting(reader: &mut Reader<'_, '_>, name: &str, value: OsString) -> Done {
+    let entry = [OsStr::new(name), &value].join(OsStr::new("="));
+    if let Err(invalid) = Settings::from_env(std::iter::once(entry.as_bytes())) {
+        let (option, given) = (&reader.option, value.to_string_lossy());
+        return Err(Refusal::new(format!("option {option} {given}: it takes {}", invalid.values())));
+    }
+    reader.options.variables.set.push((name.into(), value));
+    Ok(())
 }
 
 /// `-disable-auto-cleanup`, `--enable-recovery`.
