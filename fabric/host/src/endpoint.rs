@@ -119,12 +119,12 @@ pub trait Endpoint: Debug + Send {
 pub struct RejectedPackets(u64);
 
 impl RejectedPackets {
-    /// A packet of `length` bytes was refused by rank `own`.
-    pub fn refuse(&mut self, own: WorldRank, length: usize) {
+    /// Rank `own` has refused `what`: a connection, or a packet.
+    pub fn refuse(&mut self, own: WorldRank, what: std::fmt::Arguments<'_>) {
         self.0 += 1;
         if self.0.is_power_of_two() {
             cohort_base::complain!(
-                "cohort: rank {own}: refused a packet of {length} bytes that is not of this job ({} so \
+                "cohort: rank {own}: refused {what} that is not of this job ({} so \
                  far); another job's address is stale, or somebody scans ports",
                 self.0
             );

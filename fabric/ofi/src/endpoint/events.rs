@@ -98,7 +98,7 @@ impl OfiEndpoint {
                     delivery.packet(to, from, bytes);
                 }
             }
-            None => self.rejected.refuse(self.place.first_rank(), length),
+            None => self.rejected.refuse(self.place.first_rank(), format_args!("a packet of {length} bytes")),
         }
     }
 

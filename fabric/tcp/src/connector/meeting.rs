@@ -240,7 +240,7 @@ impl Meetings {
             Step::Over(code) => match meeting.to {
                 Some(way) => self.put_off(way, code),
                 None if code == libc::EPROTO || self.is_stranger(&meeting) => {
-                    self.rejected.refuse(self.shared.node.job.own_rank(0), 0);
+                    self.rejected.refuse(self.shared.node.job.own_rank(0), format_args!("a connection"));
                 }
                 None => {}
             },
