@@ -8,7 +8,7 @@
 //! |---|---|
 //! | alltoall | all blocks, packed |
 //! | reduce at the root, unless it is the last member | the operand |
-//! | reduce-scatter | the operand |
+//! | reduce-scatter of several members | the operand |
 //! | exscan | the operand |
 
 use crate::args::{Call, Reduction, Scan};
@@ -25,7 +25,7 @@ pub(super) fn posted(claim: &mut Claim<'_>, call: &Call<'_>, me: u32, size: u32)
     let is_posted_as_it_is = match call {
         Call::Alltoall { send, .. } => send.is_some(),
         Call::Reduce { root, .. } => *root != me || me + 1 == size,
-        Call::ReduceScatter { .. } => false,
+        Call::ReduceScatter { .. } => size == 1,
         Call::Scan { kind, .. } => !matches!(kind, Scan::Exclusive),
         _ => true,
     };
