@@ -235,6 +235,9 @@ enum End {
     Empty,
 }
 
+/// Bytes of the shortest block of a disk.
+const SECTOR: u64 = 512;
+
 /// Looks at the file of standard output: who writes what does not fit fills the last block.
 fn end_of_output() -> End {
     // SAFETY: whatever it is now; if it is closed the calls fail.
@@ -244,12 +247,13 @@ fn end_of_output() -> End {
     };
     let size = file.st_size as u64;
     let free = if geteuid().is_root() { disk.f_bfree } else { disk.f_bavail };
-    let is_full = disk.f_blocks != 0 && free == 0;
+    // Some systems of files do not say how much room they have.
+    let is_full = disk.f_blocks != 0 && disk.f_frsize >= SECTOR && free == 0;
     let is_long = getrlimit(Resource::Fsize).current.is_some_and(|most| size != 0 && size >= most);
     match FileType::from_raw_mode(file.st_mode) == FileType::RegularFile {
         true if is_long => End::Cut,
         true if is_full && size == 0 => End::Empty,
-        true if is_full && size.is_multiple_of(disk.f_frsize.max(1)) => End::Cut,
+        true if is_full && size.is_multiple_of(disk.f_frsize) => End::Cut,
         _ => End::Free,
     }
 }
