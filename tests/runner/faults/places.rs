@@ -200,20 +200,19 @@ fn short_of_descriptors() -> Outcome {
     let name = "descriptors";
     let (pip_exec, program, sign) = (place::built_file("pip-exec")?, program(name)?, sign(name)?);
     let [pip_exec, program, sign] = [&pip_exec, &program, &sign].map(|path| path.display());
-    let mut has_named = false;
-    for files in [18, 21, 24] {
+    for files in (8..=26).rev().step_by(2) {
         let line = format!("ulimit -n {files} && exec {pip_exec} --isolate -n 4 {program} collective {sign} 50");
         let job = Program::new("bash").args(["-c", &line]).env("COHORT_NET_TIMEOUT", "2");
         let ended = job.seconds(30).run()?;
-        if ended.code() != 0 {
-            let ended = ended.expect_text("Too many open files")?;
-            has_named |= ended.expect_text("Raise the limit of open files on its host").is_ok();
+        if ended.code() == 0 {
+            continue;
+        }
+        let ended = ended.expect_text("Too many open files")?;
+        if ended.expect_text("Raise the limit of open files on its host").is_ok() {
+            return Ok(());
         }
     }
-    match has_named {
-        true => Ok(()),
-        false => Err("no limit let nodes begin and kept them from their connections".into()),
-    }
+    Err("no limit let nodes begin and kept them from their connections".into())
 }
 
 /// Nothing of a job lies in a folder for temporary files.
