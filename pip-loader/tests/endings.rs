@@ -60,6 +60,7 @@ fn a_fault_is_described() {
         ("divide", 136, "in memory of: rank 1's program"),
         // No handler finds room on that stack.
         ("stack thread", 139, "left no note of its address: perhaps the stack of a thread overflowed; ulimit -s"),
+        ("stack prepared", 139, "it is protected (PROT_NONE) (the stack of a thread overflowed; ulimit -s"),
         ("null thread", 139, "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped (null pointer)"),
     ];
     for (how, status, said) in cases {

@@ -184,7 +184,13 @@ fn cpp() -> Outcome {
         let job = Program::new(place::built_file("pip-exec")?).args(options).arg(&program);
         job.run()?.expect_text("whole\nbegun")?.expect_code(3)?;
     }
-    Ok(())
+    // What a buffer of the program's own says is its own matter.
+    let job = Program::new(place::built_file("pip-exec")?).args(["-n", "1"]).arg(&program);
+    job.arg("refused").run()?.expect_code(0)?;
+    let script = "ulimit -f 1; trap '' XFSZ; exec \"$0\" -n 1 \"$1\" many >\"$2\"";
+    let shell = Program::new("sh").args(["-c", script]).arg(place::built_file("pip-exec")?).arg(&program);
+    let ended = shell.arg(place::scratch()?.join("full")).run()?.expect_code(1)?;
+    ended.expect_text("some of what the program printed is lost").map(drop)
 }
 
 /// A file of the program's own that it has not closed.

@@ -66,6 +66,15 @@ static void *in_thread(void *how)
     return NULL;
 }
 
+/* The same in a thread whose handlers have a stack of their own. */
+static void *in_prepared_thread(void *how)
+{
+    static char room[1 << 16];
+    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    sigaltstack(&stack, NULL);
+    return in_thread(how);
+}
+
 int main(int argc, char **argv)
 {
     const uint32_t *boot = (const uint32_t *)getauxval(AT_COHORT);
@@ -75,7 +84,7 @@ int main(int argc, char **argv)
         usleep(30000);
         if (argc > 2) {
             pthread_t thread;
-            pthread_create(&thread, NULL, in_thread, argv[1]);
+            pthread_create(&thread, NULL, strcmp(argv[2], "prepared") ? in_thread : in_prepared_thread, argv[1]);
             pthread_join(thread, NULL);
         }
         fault(argv[1]);

@@ -129,7 +129,7 @@ fn setting(reader: &mut Reader<'_, '_>, name: &str, value: OsString) -> Done {
     let entry = [OsStr::new(name), &value].join(OsStr::new("="));
     if let Err(invalid) = Settings::from_env(std::iter::once(entry.as_bytes())) {
         let (option, given) = (&reader.option, value.to_string_lossy());
-        return Err(Refusal::new(format!("option {option} {given}: it takes {}", invalid.values())));
+        return Err(Refusal::new(format!("option {option} takes {}, not \"{given}\"", invalid.values())));
     }
     reader.options.variables.set.push((name.into(), value));
     Ok(())

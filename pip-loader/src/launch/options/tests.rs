@@ -104,8 +104,8 @@ fn refusals_name_what_is_valid() {
     assert!(refusal("--ps x").contains("what is x for? One job is shown by --inspect PID"));
     assert!(refusal("--inspect 7 -n 2 p").contains("what is p for?"));
     assert!(refusal("--top=7 p").contains("what is p for?"));
-    assert!(refusal("--on-failure foo p").contains("option --on-failure foo: it takes end, continue"));
-    assert!(refusal("-initial-errhandler foo p").contains("-initial-errhandler foo: it takes mpi_errors_are_fatal"));
+    assert!(refusal("--on-failure foo p").contains("option --on-failure takes end, continue, not \"foo\""));
+    assert!(refusal("-initial-errhandler foo p").contains("-initial-errhandler takes mpi_errors_are_fatal"));
 }
 
 #[test]

@@ -84,14 +84,12 @@ pub fn ranks(value: &OsStr) -> Result<Vec<usize>, Refusal> {
 /// The value of `--timeout`.
 pub fn timeout(value: &OsStr) -> Result<Duration, Refusal> {
     let seconds: f64 = number("--timeout", value, "seconds")?;
-    Duration::try_from_secs_f64(seconds).ok().filter(|limit| !limit.is_zero() && limit.as_secs() < 1 << 31).ok_or_else(
-        || {
-            Refusal::new(format!(
-                "--timeout {}: it takes seconds, more than 0 and less than 2^31",
-                value.to_string_lossy()
-            ))
-        },
-    )
+    let limit = Duration::try_from_secs_f64(seconds).ok();
+    let limit = limit.filter(|limit| !limit.is_zero() && limit.as_secs() < 1 << 31);
+    limit.ok_or_else(|| {
+        let given = value.to_string_lossy();
+        Refusal::new(format!("--timeout {given}: it takes seconds, more than 0 and less than 2^31"))
+    })
 }
 
 /// The value of `--grace`, as the variable that says the same.

@@ -31,12 +31,14 @@ const PATIENCE: i64 = 1;
 /// The most streams that are looked through: the list may change meanwhile.
 const STREAMS_MAX: usize = 4096;
 
-/// C++'s `cout`, its function that finds a stream's buffer, and the one that writes a buffer out.
-static CPP: [AtomicPtr<c_void>; 3] = [const { AtomicPtr::new(ptr::null_mut()) }; 3];
-const CPP_NAMES: [&CStr; 3] = [
+/// C++'s `cout`, its function that finds a stream's buffer, the one that writes a buffer out, and a table among the
+/// library's data, behind which the buffers lie that it has itself.
+static CPP: [AtomicPtr<c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
+const CPP_NAMES: [&CStr; 4] = [
     c"_ZSt4cout",
     c"_ZNKSt9basic_iosIcSt11char_traitsIcEE5rdbufEv",
     c"_ZNSt15basic_streambufIcSt11char_traitsIcEE7pubsyncEv",
+    c"_ZTVN9__gnu_cxx18stdio_sync_filebufIcSt11char_traitsIcEEE",
 ];
 
 /// Has the rank's lines come out as they end, and nothing of them be lost at the rank's end without a word.
@@ -147,15 +149,27 @@ fn write_out_cpp(stream: *mut libc::Stream, seconds: i64) {
     // SAFETY: a stream of this task's C library; its lock is given back.
     unsafe {
         if libc::ftrylockfile(stream) == 0 {
-            sync_cpp();
+            sync_cpp(Buffers::All);
             libc::funlockfile(stream);
         }
     }
 }
 
+/// What `cout` may write to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Buffers {
+    /// Whatever the program has chosen.
+    All,
+    /// Its own: at the program's end another one may be gone, and is nobody's standard output.
+    Own,
+}
+
+/// Bytes of the C++ library's data.
+const CPP_DATA: usize = 256 << 10;
+
 /// Has C++'s `cout` write what it holds back; false if that fails.
-fn sync_cpp() -> bool {
-    let [cout, buffer_of, write_out] = CPP.each_ref().map(|it| it.load(Ordering::Relaxed));
+fn sync_cpp(buffers: Buffers) -> bool {
+    let [cout, buffer_of, write_out, own] = CPP.each_ref().map(|it| it.load(Ordering::Relaxed));
     if write_out.is_null() {
         return true;
     }
@@ -170,7 +184,9 @@ fn sync_cpp() -> bool {
         let buffer_of = transmute::<*mut c_void, extern "C" fn(*mut c_void) -> *mut c_void>(buffer_of);
         let write_out = transmute::<*mut c_void, extern "C" fn(*mut c_void) -> c_int>(write_out);
         let buffer = buffer_of(base);
-        buffer.is_null() || write_out(buffer) == 0
+        let is_own = (own.addr()..own.addr() + CPP_DATA).contains(&buffer.addr());
+        let is_asked = buffers == Buffers::All || !own.is_null() && is_own;
+        buffer.is_null() || !is_asked || write_out(buffer) == 0
     }
 }
 
@@ -206,7 +222,7 @@ extern "C" fn check(status: c_int, boot: *mut c_void) {
             is_lost |= failed && is_wanted(descriptor);
         }
     });
-    is_lost |= !sync_cpp() && is_wanted(rustix::stdio::raw_stdout());
+    is_lost |= !sync_cpp(Buffers::Own) && is_wanted(rustix::stdio::raw_stdout());
     let status_of_loss = if status == 0 { 1 } else { status };
     match end_of_output() {
         _ if is_lost => {
