@@ -33,7 +33,7 @@ fn refusals() -> Outcome {
     let cases: [(&[&str], &str); 3] = [
         (&["--on-failure", "continue", "--isolate"], "not for --isolate"),
         (&["--on-failure", "continue", "-genv", "COHORT_PROGRESS", "steal"], "goes with COHORT_PROGRESS=none only"),
-        (&["--on-failure", "maybe"], "it takes end, continue"),
+        (&["--on-failure", "maybe"], "takes end, continue, not"),
     ];
     for (arguments, why) in cases {
         run(arguments)?.run()?.expect_code(2)?.expect_text(why)?;
