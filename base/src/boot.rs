@@ -31,7 +31,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 21;
+pub const VERSION: u32 = 22;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -147,6 +147,8 @@ pub struct NodeBoot {
     /// Where among the CPUs that this node's ranks may use those begin that it has for itself, where the ranks of
     /// several nodes outnumber the CPUs that they share; else [`NO_SHARE`].
     pub first_cpu: u32,
+    /// Not 0: somewhere in the job ranks of several nodes outnumber the CPUs that they share. The same at all nodes.
+    pub shares_cpus: u32,
 }
 
 /// [`NodeBoot::first_cpu`] of a node that shares its CPUs with no other one, or has enough of them.
@@ -177,6 +179,7 @@ impl NodeBoot {
             job: 0,
             universe: 0,
             first_cpu: NO_SHARE,
+            shares_cpus: 0,
         }
     }
 

@@ -21,7 +21,7 @@ mod stats;
 mod trace;
 
 pub use check::CHECK;
-pub use collectives::{Algorithm, Algorithms, Carriers, ReduceOrder};
+pub use collectives::{Algorithm, Algorithms, Carriers, Doubling, ReduceOrder};
 pub use connect::{CONNECT, CONNECT_NAMES};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
@@ -107,6 +107,8 @@ pub struct Settings {
     pub collectives: Algorithms,
     /// `COHORT_CARRIERS`.
     pub carriers: Carriers,
+    /// `COHORT_DOUBLING`.
+    pub doubling: Doubling,
     /// `COHORT_REDUCE_ORDER`.
     pub reduce_order: ReduceOrder,
     /// `COHORT_TRACE`: messages are noted for a timeline.
@@ -146,6 +148,7 @@ impl Settings {
         stack_size: 0,
         collectives: Algorithms::DEFAULT,
         carriers: Carriers::Auto,
+        doubling: Doubling::Auto,
         reduce_order: ReduceOrder::Nodes,
         trace: false,
         stats: Stats::Off,
@@ -239,6 +242,7 @@ pub static TABLE: &[Row] = &[
     deadlock::ROW,
     deadlock::AFTER_ROW,
     debug::ROW,
+    collectives::DOUBLING_ROW,
     Row {
         name: "COHORT_EAGER_MAX",
         values: "bytes, 0 to 1G (suffixes K, M, G)",

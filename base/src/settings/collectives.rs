@@ -1,5 +1,7 @@
 //! Which algorithm blocking collectives use (`COHORT_BARRIER` and so on).
 
+use super::{Row, choose};
+
 /// How a blocking collective is done within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -44,6 +46,30 @@ impl Carriers {
     pub(super) const CHOICES: [(&'static str, Self); 4] =
         [("auto", Self::Auto), ("alone", Self::Alone), ("one", Self::One), ("all", Self::All)];
 }
+
+/// How members that each send for themselves, or for their nodes, exchange what is short (`COHORT_DOUBLING`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubling {
+    /// By doubling where nodes of the job share too few CPUs.
+    Auto,
+    /// By doubling: in each step with one other member, who hands on what it has. Fewer messages, more trips.
+    On,
+    /// Each with all others.
+    Off,
+}
+
+impl Doubling {
+    /// The values of the setting.
+    const CHOICES: [(&'static str, Self); 3] = [("auto", Self::Auto), ("on", Self::On), ("off", Self::Off)];
+}
+
+pub(super) const DOUBLING_ROW: Row = Row {
+    name: "COHORT_DOUBLING",
+    values: "auto, on, off",
+    default: "auto",
+    help: "allgathers and short allreduces of four to eight nodes: fewer messages, more trips; the same everywhere",
+    set: |s, v| choose(v, &Doubling::CHOICES).map(|x| s.doubling = x),
+};
 
 /// The setting of each family of collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

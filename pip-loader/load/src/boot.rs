@@ -82,6 +82,8 @@ pub struct Surroundings {
     pub cpus: u32,
     /// Where these begin, as in [`NodeBoot`].
     pub first_cpu: u32,
+    /// Whether nodes of the job share too few CPUs, as in [`NodeBoot`].
+    pub shares_cpus: bool,
     /// How many CPUs the job has on all nodes.
     pub universe: u32,
     /// The number of this node.
@@ -281,6 +283,7 @@ impl Node {
                 cpus: around.cpus,
                 universe: around.universe,
                 first_cpu: around.first_cpu,
+                shares_cpus: u32::from(around.shares_cpus),
                 environment: list_of(environment),
                 places: places.as_ptr(),
                 places_len: places.len() as u32,

@@ -105,6 +105,22 @@ impl World {
         self.share(usable, self.ranks_before())
     }
 
+    /// Whether somewhere in the job ranks of several nodes outnumber the CPUs that one of these may use. All nodes say
+    /// the same.
+    #[must_use]
+    pub fn shares_cpus(&self) -> bool {
+        let mut nodes_of: BTreeMap<&str, u32> = BTreeMap::new();
+        for info in &self.nodes {
+            *nodes_of.entry(&info.machine).or_default() += 1;
+        }
+        // Mostly each node has a machine of its own.
+        let together = self.nodes.iter().filter(|info| nodes_of[&*info.machine] > 1);
+        together.into_iter().any(|info| {
+            let ranks = self.ranks_beside(info);
+            ranks > info.ranks && ranks > count(&info.cpus)
+        })
+    }
+
     /// The part of the `usable` CPUs for so many of the ranks that share them, rounded down, if others' ranks and this
     /// node's together outnumber them.
     fn share(&self, usable: u32, ranks: u32) -> Option<u32> {
@@ -122,7 +138,7 @@ impl World {
         for (node, info) in (0_u32..).zip(&self.nodes) {
             let is_known = |it: &Cpus| self.nodes[it.node as usize].shares_cpus_with(info);
             if !info.isolated && !info.shares_cpus_with(own) && !found.iter().any(is_known) {
-                let all: u32 = info.cpus.iter().map(|byte| byte.count_ones()).sum();
+                let all = count(&info.cpus);
                 found.push(Cpus { node, all, free: all.saturating_sub(self.ranks_beside(info)) });
             }
         }
@@ -154,6 +170,11 @@ impl World {
     pub fn host(&self, node: u32) -> &str {
         self.nodes.get(node as usize).map_or("an unknown host", |info| info.host.as_str())
     }
+}
+
+/// How many CPUs a mask has.
+fn count(cpus: &[u8]) -> u32 {
+    cpus.iter().map(|byte| byte.count_ones()).sum()
 }
 
 /// Where each rank runs, of nodes that have so many.
@@ -274,14 +295,13 @@ mod tests {
         assert!(failures[1].contains("node 0"), "{failures:?}");
     }
 
+    /// A node of so many ranks that may use these CPUs of a machine.
+    fn info(machine: &str, ranks: u32, cpus: u8) -> NodeInfo {
+        NodeInfo { ranks, machine: machine.to_owned(), cpus: vec![cpus], ..NodeInfo::default() }
+    }
+
     #[test]
     fn nodes_that_share_a_machine_share_its_cpus() {
-        let info = |machine: &str, ranks, cpus: u8| NodeInfo {
-            ranks,
-            machine: machine.to_owned(),
-            cpus: vec![cpus],
-            ..NodeInfo::default()
-        };
         let nodes = vec![info("a", 2, 0b1111), info("a", 3, 0b1100), info("a", 1, 0b11_0000), info("b", 9, 0b1111)];
         let world = |index| World::of(Place { index, count: 4 }, nodes.clone());
         assert_eq!(world(0).cpus(4), 1, "5 ranks on 4 CPUs: 4 * 2 / 5");
@@ -298,5 +318,15 @@ mod tests {
         let crowd = vec![info("a", 1, 1); 3];
         let world = World::of(Place { index: 0, count: 3 }, crowd);
         assert_eq!(world.cpus(1), 0, "less than one");
+        assert!(world.shares_cpus());
+    }
+
+    #[test]
+    fn all_nodes_know_whether_some_share_too_few_cpus() {
+        for (ranks, second, shares) in [([1, 1], "a", false), ([2, 1], "a", true), ([9, 9], "b", false)] {
+            let nodes = vec![info("a", ranks[0], 0b11), info(second, ranks[1], 0b11), info("c", 1, 0b11)];
+            let told = [0, 1, 2].map(|index| World::of(Place { index, count: 3 }, nodes.clone()).shares_cpus());
+            assert_eq!(told, [shares; 3], "{ranks:?} on {second}");
+        }
     }
 }

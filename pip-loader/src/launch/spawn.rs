@@ -468,6 +468,7 @@ fn surroundings(topology: &Topology, membership: &Membership) -> Surroundings {
         places: topology.cpus.iter().map(|cpu| cpu.place).collect(),
         cpus,
         first_cpu: world.first_cpu(topology.capacity).unwrap_or(NO_SHARE),
+        shares_cpus: world.shares_cpus(),
         universe: world.others_cpus().iter().map(|it| it.all).fold(cpus, u32::saturating_add),
         node: world.place.index,
         nodes: world.place.count,

@@ -102,7 +102,9 @@ fn moves(schedule: ScheduleBuilder<'_>) -> Result<Vec<Move>, EngineError> {
     let steps = schedule.done().steps;
     let mut moves = reserve(steps.len() + 1)?;
     moves.extend(steps.iter().filter_map(|step| match step {
-        Step::Send { to, data, .. } => Some(Move::Send { to: *to, bytes: data.bytes() }),
+        Step::Send { to, data, .. } | Step::SendUnlessUnlike { to, data } => {
+            Some(Move::Send { to: *to, bytes: data.bytes() })
+        }
         Step::Receive { from, into, .. } => Some(Move::Receive { from: *from, room: into.bytes() }),
         Step::Wait => Some(Move::Wait),
         // Operands here are equally long.

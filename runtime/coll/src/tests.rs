@@ -21,7 +21,7 @@ mod varying;
 
 use super::*;
 use cohort_base::Peer;
-use cohort_base::settings::{Algorithm, Algorithms, Settings};
+use cohort_base::settings::{Algorithm, Algorithms, Doubling, Settings};
 use cohort_core::Owner;
 use cohort_core::node::Node;
 use cohort_fabric_fake::Options;
@@ -41,6 +41,9 @@ pub(super) fn on_ranks<R: Send>(size: u32, work: impl Fn(&Group<'_>) -> R + Sync
     let results = on_node(Node::for_test(size), &work);
     for placement in placements(size) {
         on_nodes(&placement, &work);
+    }
+    if (4..=8).contains(&size) {
+        on_crowded_nodes(&four_nodes(size), &work);
     }
     results
 }
@@ -65,9 +68,20 @@ fn placements(size: u32) -> Vec<Vec<Vec<u32>>> {
     }
 }
 
+/// `size` ranks on four nodes, in order, and eight on one each.
+fn four_nodes(size: u32) -> Vec<Vec<u32>> {
+    let last = if size < 8 { 4 } else { 8 };
+    (0..last).map(|node| if node + 1 < last { vec![node] } else { (node..size).collect() }).collect()
+}
+
 /// [`on_ranks`] with member *m* at the place where `nodes` has *m*.
 fn on_nodes<R: Send>(nodes: &[Vec<u32>], work: impl Fn(&Group<'_>) -> R + Sync) {
     on_nodes_with(nodes, Settings::DEFAULT, work);
+}
+
+/// [`on_nodes`] as if they shared too few CPUs.
+fn on_crowded_nodes<R: Send>(nodes: &[Vec<u32>], work: impl Fn(&Group<'_>) -> R + Sync) {
+    on_nodes_with(nodes, Settings { doubling: Doubling::On, ..Settings::DEFAULT }, work);
 }
 
 fn on_nodes_with<R: Send>(nodes: &[Vec<u32>], settings: Settings, work: impl Fn(&Group<'_>) -> R + Sync) {

@@ -47,6 +47,9 @@ pub fn trials() -> Vec<Trial> {
     for carriers in ["auto", "alone", "one", "all"] {
         trials.push(trial(format!("nodes/COHORT_CARRIERS={carriers} of uneven nodes"), || carriers_of_nodes(carriers)));
     }
+    for doubling in ["auto", "on", "off"] {
+        trials.push(trial(format!("nodes/COHORT_DOUBLING={doubling} of four nodes"), || four_nodes(doubling)));
+    }
     trials.extend(psm2_trials());
     let uneven: [(&str, &[&str]); 3] = [("1,3", &[]), ("3,1", &["--map-by", "node"]), ("2,3", &["--map-by", "node"])];
     for (ranks, mapped) in uneven {
@@ -353,6 +356,20 @@ fn carriers_of_nodes(carriers: &str) -> Outcome {
         for mapped in [&[][..], &["--map-by", "node"]] {
             let job = hosts.pip_exec("3,1,2")?.args(mapped).arg(&executable).env("COHORT_CARRIERS", carriers);
             job.seconds(60).run()?.expect_code(0)?.expect_text("passed")?;
+        }
+    }
+    Ok(())
+}
+
+/// Collectives of four nodes, also those in which members disagree about lengths.
+fn four_nodes(doubling: &str) -> Outcome {
+    let hosts = Hosts::new(4)?;
+    for name in ["random_collectives", "carriers", "disagreeing"] {
+        let source = programs::source(&format!("{name}.c"));
+        let executable = programs::compile_as(&format!("four-{name}"), &source, Abi::Mpi5, &[])?;
+        for ranks in ["1,1,1,1", "2,1,1,1"] {
+            let job = hosts.pip_exec(ranks)?.arg(&executable).env("COHORT_DOUBLING", doubling);
+            job.seconds(60).run()?.expect_code(0)?;
         }
     }
     Ok(())

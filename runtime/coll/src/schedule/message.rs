@@ -15,7 +15,7 @@ pub(crate) enum Told {
     Member(u32),
     /// Nobody, as it is told of parts of the data.
     Nobody,
-    /// Everyone, and then the sender at this place of a group, if its message has another length in any way.
+    /// Everyone, and then those whose second message has this mark, if the message has another length in any way.
     Sender(u8),
 }
 

@@ -27,6 +27,8 @@ pub(crate) const LANES: u32 = 64;
 pub(crate) enum Step<'a> {
     /// A message to a member.
     Send { to: usize, lane: u32, data: Buffer<'a> },
+    /// The same, but empty once a member has sent one of another length than its own ([`Told::Sender`]).
+    SendUnlessUnlike { to: usize, data: Buffer<'a> },
     /// A message from a member.
     Receive {
         from: usize,
@@ -37,10 +39,10 @@ pub(crate) enum Step<'a> {
         /// Who is told when it is longer.
         reports_to: Told,
     },
-    /// An empty message to a member that has sent one of another length than its own ([`Told::Sender`]), if so.
-    SendIfUnlike { to: usize, place: u8 },
+    /// An empty message to a member, if one of this mark has sent another length than its own ([`Told::Sender`]).
+    SendIfUnlike { to: usize, mark: u8 },
     /// The other end, with whatever that member sends beside its first message.
-    ReceiveIfUnlike { from: usize, place: u8 },
+    ReceiveIfUnlike { from: usize, mark: u8 },
     /// A message from a member with a block of a bundle that has come, unless the block is in the bundle.
     ReceiveApart { block: Bundled, from: u32, into: Buffer<'a>, reports_to: Told },
     /// Waits for all messages so far.
@@ -70,7 +72,8 @@ pub(crate) struct Bundled {
 impl Step<'_> {
     /// Whether it starts a message.
     pub(crate) fn is_message(&self) -> bool {
-        matches!(self, Self::Send { .. } | Self::Receive { .. } | Self::ReceiveApart { .. }) || self.is_if_unlike()
+        let is_sent = matches!(self, Self::Send { .. } | Self::SendUnlessUnlike { .. });
+        is_sent || matches!(self, Self::Receive { .. } | Self::ReceiveApart { .. }) || self.is_if_unlike()
     }
 
     /// Whether it starts a message only if a member has sent another length.
@@ -149,7 +152,7 @@ pub(crate) struct Schedule<'a> {
     pub(crate) packed: Vec<Vec<u8>>,
     /// What it receives of several members in one message.
     pub(crate) bundles: Vec<Incoming>,
-    /// Bits of the places ([`Told::Sender`]) of members that have sent another length.
+    /// Bits of the marks ([`Told::Sender`]) of members that have sent another length.
     pub(crate) unlike: Cell<u64>,
 }
 
@@ -177,6 +180,10 @@ impl<'a> Schedule<'a> {
         };
         let (member, least, reports_to, request) = match *step {
             Step::Send { to, lane, data } => (to, 0, Told::Everyone, send(claim, to, lane, data)),
+            Step::SendUnlessUnlike { to, data } => {
+                let data = if self.unlike.get() == 0 { data } else { Buffer::EMPTY };
+                (to, 0, Told::Everyone, send(claim, to, 0, data))
+            }
             Step::Receive { from, lane, into, least, reports_to } => {
                 (from, least, reports_to, receive(claim, from, lane, into))
             }
@@ -186,7 +193,7 @@ impl<'a> Schedule<'a> {
                 }
                 (from as usize, 0, reports_to, receive(claim, from as usize, 0, into))
             }
-            Step::SendIfUnlike { place, .. } | Step::ReceiveIfUnlike { place, .. } if !self.is_unlike(place) => {
+            Step::SendIfUnlike { mark, .. } | Step::ReceiveIfUnlike { mark, .. } if !self.is_unlike(mark) => {
                 return Ok(None);
             }
             Step::SendIfUnlike { to, .. } => (to, 0, Told::Nobody, send(claim, to, 0, Buffer::EMPTY)),
@@ -201,13 +208,13 @@ impl<'a> Schedule<'a> {
 
     /// What became of a message that has come.
     pub(crate) fn hear(&self, from: Told, outcome: Result<(), EngineError>) {
-        if let (Told::Sender(place), Err(EngineError::Truncated { .. })) = (from, outcome) {
-            self.unlike.set(self.unlike.get() | 1 << place);
+        if let (Told::Sender(mark), Err(EngineError::Truncated { .. })) = (from, outcome) {
+            self.unlike.set(self.unlike.get() | 1 << mark);
         }
     }
 
-    fn is_unlike(&self, place: u8) -> bool {
-        self.unlike.get() >> place & 1 != 0
+    fn is_unlike(&self, mark: u8) -> bool {
+        self.unlike.get() >> mark & 1 != 0
     }
 
     /// Delivers the next block of a bundle. Returns its bytes.
@@ -249,7 +256,7 @@ impl<'a> Schedule<'a> {
     /// The members that this one sends to.
     pub(crate) fn receivers(&self) -> impl Iterator<Item = Peer> {
         self.steps.iter().filter_map(|step| match *step {
-            Step::Send { to, .. } => Some(self.endpoint.members[to]),
+            Step::Send { to, .. } | Step::SendUnlessUnlike { to, .. } => Some(self.endpoint.members[to]),
             _ => None,
         })
     }

@@ -2,7 +2,7 @@
 //! and nothing is left behind that the next operation could take for its own.
 
 use super::data::{double, int};
-use super::on_nodes;
+use super::{on_crowded_nodes, on_nodes};
 use crate::{Call, Group, Reduction, allreduce, start};
 use cohort_core::EngineError;
 use cohort_core::Status;
@@ -14,6 +14,9 @@ use std::vec::Vec;
 
 /// Elements on both sides of where the way of two and of three members changes, and shares of others' operands.
 const COUNTS: [usize; 15] = [0, 1, 2, 100, 455, 456, 1024, 1025, 2048, 2049, 2731, 4096, 4097, 8192, 60_000];
+
+/// The same of four and of eight on nodes that share too few CPUs.
+const COUNTS_CROWDED: [usize; 14] = [0, 1, 2, 256, 512, 513, 1024, 2048, 2049, 4103, 4104, 8195, 8196, 16_384];
 
 fn reduction<'a>(memory: &mut [i32], datatype: &'a TypeRef) -> Reduction<'a> {
     Reduction {
@@ -45,43 +48,56 @@ fn is_refused(group: &Group<'_>, count: usize, blocks: bool) -> bool {
 }
 
 /// The counts of the members of one operation after the other: all pairs, in turn between all neighbours.
-fn counts_of(size: usize) -> impl Iterator<Item = Vec<usize>> {
-    let all = (0..COUNTS.len()).flat_map(|one| (0..COUNTS.len()).map(move |other| (one, other)));
+fn counts_of(size: usize, counts: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    let all = (0..counts.len()).flat_map(|one| (0..counts.len()).map(move |other| (one, other)));
     all.map(move |(one, other)| {
-        let mut counts = vec![COUNTS[one]; size];
-        counts[(one + other) % size] = COUNTS[other];
-        counts
+        let mut those = vec![counts[one]; size];
+        those[(one + other) % size] = counts[other];
+        those
     })
 }
 
-fn disagree(size: usize, blocks: bool) {
+fn disagree(size: usize, blocks: bool, is_crowded: bool) {
     let nodes: Vec<_> = (0..size as u32).map(|rank| vec![rank]).collect();
-    on_nodes(&nodes, |group| {
-        for counts in counts_of(size) {
+    let all = |group: &Group<'_>| {
+        for counts in counts_of(size, if is_crowded { &COUNTS_CROWDED } else { &COUNTS }) {
             let own = counts[group.me as usize];
             let is_refused = is_refused(group, own, blocks);
             let agree = counts.iter().all(|&count| count == own);
             // Of two long ones with equal shares only some hear of it.
             let are_long = counts.iter().all(|count| 4 * count * size > 32 << 10);
-            assert!(is_refused != agree || are_long && !is_refused, "{counts:?}");
+            // And of none at all where others double, who stop when they have seen that.
+            let is_none = is_crowded && own == 0;
+            assert!(is_refused != agree || (are_long || is_none) && !is_refused, "{counts:?}");
             let (datatype, mut memory) = (int(), vec![group.me as i32 + 1; 3]);
             allreduce(group, &reduction(&mut memory, &datatype)).expect("the group still works");
             assert_eq!(memory, [(size * (size + 1) / 2) as i32; 3], "{counts:?}");
         }
-    });
+    };
+    match is_crowded {
+        true => on_crowded_nodes(&nodes, all),
+        false => on_nodes(&nodes, all),
+    }
 }
 
 #[test]
 fn members_whose_operands_are_unlike_get_through() {
     for size in [2, 3, 5] {
-        disagree(size, true);
+        disagree(size, true, false);
     }
 }
 
 #[test]
 fn members_that_do_not_wait_for_them_get_through_too() {
     for size in [2, 3] {
-        disagree(size, false);
+        disagree(size, false, false);
+    }
+}
+
+#[test]
+fn members_on_crowded_nodes_get_through_too() {
+    for (size, blocks) in [(4, true), (8, true), (4, false)] {
+        disagree(size, blocks, true);
     }
 }
 

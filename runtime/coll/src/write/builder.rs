@@ -6,6 +6,7 @@ use crate::members::NodeMap;
 use crate::memory::{Scratch, bundle};
 use crate::schedule::{Bundled, Endpoint, Schedule, Step, Told};
 use alloc::vec::Vec;
+use cohort_base::settings::Doubling;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
 use cohort_datatype::Buffer;
@@ -84,6 +85,19 @@ impl<'a> ScheduleBuilder<'a> {
     /// The caller's rank, and the number of members.
     pub(crate) fn place(&self) -> (usize, usize) {
         (self.0.endpoint.me as usize, self.0.endpoint.members.len())
+    }
+
+    /// Whether fewer messages are worth more trips: nodes share too few CPUs, so that each message costs all of them.
+    /// All members say the same. Processes of other jobs may not know.
+    pub(crate) fn saves_messages(&self) -> bool {
+        let Endpoint { rank, members, .. } = &self.0.endpoint;
+        let node = rank.node();
+        let saves = match node.settings().doubling {
+            Doubling::Auto => node.job_shares_cpus(),
+            Doubling::On => true,
+            Doubling::Off => false,
+        };
+        saves && !members.iter().any(|&member| node.is_foreign(member))
     }
 
     /// All members.
@@ -173,18 +187,23 @@ impl<'a> ScheduleBuilder<'a> {
         self.0.steps.push(Step::Receive { from, lane: 0, into, least, reports_to: Told::Everyone });
     }
 
-    /// The same from the member at a place of a group, which is told if its operand has another length: by
-    /// [`ScheduleBuilder::second_if_unlike`], after the wait.
-    pub(crate) fn receive_operand_of(&mut self, group: Subgroup<'_>, place: usize, into: Buffer<'a>) {
-        let (from, least, reports_to) = (group.at(place), into.bytes(), Told::Sender(place as u8));
+    /// A message to the member at a place of a group, which is empty if an operand before had another length.
+    pub(crate) fn send_unless_unlike(&mut self, group: Subgroup<'_>, place: usize, data: Buffer<'a>) {
+        self.0.steps.push(Step::SendUnlessUnlike { to: group.at(place), data });
+    }
+
+    /// The same from the member at a place of a group. Those whose second message has this mark are told if its operand
+    /// has another length: by [`ScheduleBuilder::second_if_unlike`], after the wait.
+    pub(crate) fn receive_operand_of(&mut self, group: Subgroup<'_>, (place, mark): (usize, u8), into: Buffer<'a>) {
+        let (from, least, reports_to) = (group.at(place), into.bytes(), Told::Sender(mark));
         self.0.steps.push(Step::Receive { from, lane: 0, into, least, reports_to });
     }
 
-    /// A second message to and from the member at a place of a group, if its operand had another length.
-    pub(crate) fn second_if_unlike(&mut self, group: Subgroup<'_>, place: usize) {
-        let (member, place) = (group.at(place), place as u8);
-        self.0.steps.push(Step::SendIfUnlike { to: member, place });
-        self.0.steps.push(Step::ReceiveIfUnlike { from: member, place });
+    /// A second message to and from the member at a place of a group, if an operand with this mark had another length.
+    pub(crate) fn second_if_unlike(&mut self, group: Subgroup<'_>, (place, mark): (usize, u8)) {
+        let member = group.at(place);
+        self.0.steps.push(Step::SendIfUnlike { to: member, mark });
+        self.0.steps.push(Step::ReceiveIfUnlike { from: member, mark });
     }
 
     /// The following steps need what the messages so far bring, or change what they send.

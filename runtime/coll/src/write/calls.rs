@@ -2,7 +2,8 @@
 
 use super::builder::{ScheduleBuilder, Subgroup};
 use super::moving::{alltoall, alltoall_in_place, barrier, broadcast, gather, neighbours, scatter};
-use super::reducing::{allreduce, folds_by_node, reduce, reduce_scatter, scan, scans_by_node, sends_to_all};
+use super::reducing::{allreduce, folds_by_node, reduce, reduce_scatter, sends_to_all};
+use super::scanning::{scan, scans_by_node};
 use super::spreading::{DIRECT_MOST, allgather};
 use crate::args::Call;
 use crate::bundle::{BUNDLED_LEAST, longest_of_all};

@@ -9,6 +9,7 @@ mod led;
 mod moving;
 mod node;
 mod reducing;
+mod scanning;
 mod spreading;
 mod two_groups;
 
@@ -19,6 +20,6 @@ pub(crate) use calls::write_among;
 pub(crate) use calls::{has_carriers, has_node_schedules, is_led, partners, write};
 pub(crate) use led::{Led, write_led};
 pub(crate) use node::write_for_node;
-pub(crate) use reducing::{SCAN_CHAIN_MOST, scan_before};
-pub(crate) use spreading::exchange;
+pub(crate) use scanning::{SCAN_CHAIN_MOST, scan_before};
+pub(crate) use spreading::{exchange, exchange_even};
 pub(crate) use two_groups::{Sides, write_between};

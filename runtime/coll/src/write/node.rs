@@ -4,7 +4,8 @@ mod blocks;
 
 use super::builder::{ScheduleBuilder, Subgroup};
 use super::calls::write_among;
-use super::reducing::{reduce_scatter_of_nodes, scan_before};
+use super::reducing::reduce_scatter_of_nodes;
+use super::scanning::scan_before;
 use super::spreading::{DIRECT_MOST, Order, Region, double};
 use crate::args::{Blocks, Call, Reduction, Scan, elements_of};
 use crate::fold::Folder;

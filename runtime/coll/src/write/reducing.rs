@@ -11,7 +11,7 @@
 
 use super::builder::{ScheduleBuilder, Subgroup};
 use super::moving::broadcast;
-use crate::args::{Reduction, Scan};
+use crate::args::Reduction;
 use crate::fold::{Folder, share};
 use crate::members::NodeMap;
 use crate::memory::reserve;
@@ -35,9 +35,12 @@ const TREE_MOST: usize = 8;
 /// Bytes of all operands of a group whose members each fold all of them.
 const EVERYWHERE_MOST: u64 = 32 << 10;
 
-/// The most members, or nodes, that pass prefixes on from one to the next whatever the setting: scans that follow each
-/// other overlap so, and few messages are needed. The last of four gets its own after three messages in place of two.
-pub(crate) const SCAN_CHAIN_MOST: usize = 4;
+/// Bytes of an operand, times the square of the members, that are folded by doubling. Longer operands go to all members
+/// as long as no share would be longer than what is doubled.
+const DOUBLED_MOST: u64 = 128 << 10;
+
+/// What all members' lengths are marked by, where it does not matter whose is another ([`Told::Sender`]).
+const ALL: u8 = 0;
 
 /// Bytes of operands that a member which folds them one after the other receives at a time; at least one.
 const WINDOW: u64 = 1 << 20;
@@ -48,13 +51,8 @@ pub(crate) fn folds_by_node(rank: &Rank, call: &Reduction<'_>, map: &NodeMap) ->
     !is_grouped_by_rank(rank, call.op, call.datatype()) && (call.op.commutative() || map.is_in_order())
 }
 
-/// Whether each node may scan its operands first: the grouping does not matter, and nodes are in the order of members.
-pub(crate) fn scans_by_node(rank: &Rank, call: &Reduction<'_>, map: &NodeMap) -> bool {
-    map.is_in_order() && !is_grouped_by_rank(rank, call.op, call.datatype())
-}
-
 /// Whether the setting wants operands grouped by rank. It makes no difference to predefined operations on integers.
-fn is_grouped_by_rank(rank: &Rank, op: Op<'_>, datatype: &Type) -> bool {
+pub(super) fn is_grouped_by_rank(rank: &Rank, op: Op<'_>, datatype: &Type) -> bool {
     let is_exact = || datatype.element().is_some_and(Basic::is_integer);
     rank.node().settings().reduce_order == ReduceOrder::Ranks && !(matches!(op, Op::Predefined(_)) && is_exact())
 }
@@ -191,7 +189,7 @@ impl<'g, 'a> Operands<'g, 'a> {
         }
         for place in others() {
             match second {
-                Second::IfUnlike => schedule.receive_operand_of(group, place, operands[place]),
+                Second::IfUnlike => schedule.receive_operand_of(group, (place, place as u8), operands[place]),
                 Second::Never | Second::Always => schedule.receive_operand(group.at(place), operands[place]),
             }
         }
@@ -200,7 +198,9 @@ impl<'g, 'a> Operands<'g, 'a> {
             schedule.send(group.at(place), operand.within(shares(place)));
         }
         schedule.wait();
-        others().filter(|_| second == Second::IfUnlike).for_each(|place| schedule.second_if_unlike(group, place));
+        for place in others().filter(|_| second == Second::IfUnlike) {
+            schedule.second_if_unlike(group, (place, place as u8));
+        }
         let sum = operands[size - 1];
         for &operand in operands[..size - 1].iter().rev() {
             schedule.fold(operand, sum);
@@ -271,7 +271,16 @@ pub(crate) fn allreduce<'a>(
     folder: &Folder<'a>,
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
-    if group.size > 1 && group.size <= ANY_BYTES_MOST && is_short(group, folder, call.count()) {
+    let (count, size) = (call.count(), group.size as u64);
+    let doubles = doubles(schedule, group, folder);
+    if doubles && (1..=DOUBLED_MOST).contains(&(folder.bytes_of(count) * size * size)) {
+        return fold_by_doubling(schedule, group, folder, call);
+    }
+    let is_short = match doubles {
+        true => folder.bytes_of(count / size) * size * size <= DOUBLED_MOST,
+        false => folder.bytes_of(count) * size <= EVERYWHERE_MOST,
+    };
+    if (2..=ANY_BYTES_MOST).contains(&group.size) && is_short {
         return fold_everywhere(schedule, group, folder, call);
     }
     if folds_in_shares(group, folder, call.count()) {
@@ -285,9 +294,61 @@ pub(crate) fn allreduce<'a>(
     broadcast(schedule, group, output, 0)
 }
 
-/// Whether the operands of all are together so short that each member better gets them all than a share.
-fn is_short(group: Subgroup<'_>, folder: &Folder<'_>, count: u64) -> bool {
-    folder.bytes_of(count) * group.size as u64 <= EVERYWHERE_MOST
+/// Whether short operands are folded by doubling: where that saves messages, in a group that it divides evenly.
+fn doubles(schedule: &ScheduleBuilder<'_>, group: Subgroup<'_>, folder: &Folder<'_>) -> bool {
+    matches!(group.size, 4 | 8)
+        && schedule.saves_messages()
+        && !is_grouped_by_rank(schedule.rank(), folder.op(), folder.datatype())
+}
+
+/// Steps of an allreduce of short operands by *doubling*: after step *k* each member has what those of its 2^*k* have
+/// together, and changes it for that of as many others.
+///
+/// What comes first from a member that does otherwise is empty ([`fold_everywhere`]) or longer than any operand here (a
+/// share: [`DOUBLED_MOST`]). Who has seen another length than its own sends nothing but empty messages from then on,
+/// so after the last step all know of it: then each sends and receives as many more that each has exchanged two with
+/// each other one, as the other ways do.
+fn fold_by_doubling<'a>(
+    schedule: &mut ScheduleBuilder<'a>,
+    group: Subgroup<'_>,
+    folder: &Folder<'a>,
+    call: &Reduction<'a>,
+) -> Result<(), EngineError> {
+    let Subgroup { me, size, .. } = group;
+    let (count, partners) = (call.count(), || (0..size.trailing_zeros()).map(|step| me ^ 1 << step));
+    let mut sum = call.operand();
+    // Memory of the schedule that nothing lies in any more.
+    let (mut free, mut has_folded) = (None, false);
+    for other in partners() {
+        let theirs = match free.take() {
+            Some(room) => room,
+            None => schedule.room(folder, count)?,
+        };
+        schedule.receive_operand_of(group, (other, ALL), theirs);
+        schedule.send_unless_unlike(group, other, sum);
+        schedule.wait();
+        if me < other {
+            schedule.fold(sum, theirs);
+            free = has_folded.then_some(sum);
+            sum = theirs;
+        } else {
+            if !has_folded {
+                sum = schedule.room(folder, count)?;
+                schedule.copy(call.operand(), sum);
+            }
+            schedule.fold(theirs, sum);
+            free = Some(theirs);
+        }
+        has_folded = true;
+    }
+    for other in (0..size).filter(|&other| other != me) {
+        schedule.second_if_unlike(group, (other, ALL));
+        if !partners().any(|partner| partner == other) {
+            schedule.second_if_unlike(group, (other, ALL));
+        }
+    }
+    schedule.copy(sum, call.result);
+    Ok(())
 }
 
 /// An empty message beside that with an operand.
@@ -416,149 +477,6 @@ pub(crate) fn reduce_scatter_of_nodes<'a>(
     let result = Operands::of(group, folder, call).fold_and_scatter(schedule, shares)?;
     schedule.copy(result, call.result.within(mine));
     Ok(())
-}
-
-/// Steps of a scan.
-///
-/// # Errors
-/// [`EngineError::OutOfMemory`].
-pub(crate) fn scan<'a>(
-    schedule: &mut ScheduleBuilder<'a>,
-    folder: &Folder<'a>,
-    call: &Reduction<'a>,
-    kind: Scan,
-) -> Result<(), EngineError> {
-    let (_, size) = schedule.place();
-    match size <= SCAN_CHAIN_MOST || is_grouped_by_rank(schedule.rank(), folder.op(), folder.datatype()) {
-        true => scan_linear(schedule, folder, call, kind),
-        false => {
-            let everyone = schedule.everyone();
-            scan_by_doubling(schedule, everyone, folder, (call, false), kind)
-        }
-    }
-}
-
-/// [`scan`] as within a node, `((operand[0] op operand[1]) op …)`: each member continues what the one before it has,
-/// and waits for no later one.
-fn scan_linear<'a>(
-    schedule: &mut ScheduleBuilder<'a>,
-    folder: &Folder<'a>,
-    call: &Reduction<'a>,
-    kind: Scan,
-) -> Result<(), EngineError> {
-    let (me, size) = schedule.place();
-    let (operand, result) = (call.operand(), call.result);
-    let so_far = match kind {
-        Scan::Inclusive => result,
-        // The result would take its place.
-        Scan::Exclusive if me > 0 && me + 1 < size => schedule.room(folder, call.count())?,
-        Scan::Exclusive => operand,
-    };
-    if so_far.base() != operand.base() {
-        schedule.copy(operand, so_far);
-    }
-    if me > 0 {
-        let before = match kind {
-            Scan::Inclusive => schedule.room(folder, call.count())?,
-            Scan::Exclusive => result,
-        };
-        schedule.receive_operand(me - 1, before);
-        schedule.wait();
-        if kind == Scan::Inclusive || me + 1 < size {
-            schedule.fold(before, so_far);
-        }
-    }
-    if me + 1 < size {
-        schedule.send(me + 1, so_far);
-    }
-    Ok(())
-}
-
-/// [`scan`] among a group in few steps: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k*
-/// members before its own. The caller's operand may be changed if the call says so.
-///
-/// # Errors
-/// [`EngineError::OutOfMemory`].
-fn scan_by_doubling<'a>(
-    schedule: &mut ScheduleBuilder<'a>,
-    group: Subgroup<'_>,
-    folder: &Folder<'a>,
-    (call, may_change): (&Reduction<'a>, bool),
-    kind: Scan,
-) -> Result<(), EngineError> {
-    let Subgroup { me, size, .. } = group;
-    let count = call.count();
-    // In place the result would change an operand that is still to be sent.
-    let is_in_place = call.input.is_none();
-    // The fold of the operands from some member up to this one: its operand, until others are folded into a copy of it.
-    let mut so_far = call.operand();
-    let mut is_copy = may_change;
-    if is_in_place && me + 1 < size {
-        is_copy = true;
-        so_far = schedule.room(folder, count)?;
-        schedule.copy(call.operand(), so_far);
-    }
-    if kind == Scan::Inclusive {
-        schedule.copy(call.operand(), call.result);
-    }
-    let mut has_output = kind == Scan::Inclusive;
-    // Room for what comes before.
-    let mut room = None;
-    let mut distance = 1;
-    while distance < size {
-        if me + distance < size {
-            schedule.send(group.at(me + distance), so_far);
-        }
-        let before = match has_output || is_in_place {
-            _ if me < distance => None,
-            true if room.is_none() => {
-                room = Some(schedule.room(folder, count)?);
-                room
-            }
-            true => room,
-            false => Some(call.result),
-        };
-        if let Some(before) = before {
-            schedule.receive_operand(group.at(me - distance), before);
-        }
-        schedule.wait();
-        if let Some(before) = before {
-            // For those that it still sends to.
-            if me + 2 * distance < size {
-                if !is_copy {
-                    so_far = schedule.room(folder, count)?;
-                    schedule.copy(call.operand(), so_far);
-                    is_copy = true;
-                }
-                schedule.fold(before, so_far);
-            }
-            match has_output {
-                true => schedule.fold(before, call.result),
-                false if is_in_place => schedule.copy(before, call.result),
-                false => {}
-            }
-            has_output = true;
-        }
-        distance *= 2;
-    }
-    Ok(())
-}
-
-/// Steps of the members that send and receive for their nodes in a scan: what nodes fold to is in the first buffer,
-/// and what those before the caller's do comes to the other one; at the first node nothing does. The first one may be
-/// changed if nobody else needs it.
-///
-/// # Errors
-/// [`EngineError::OutOfMemory`].
-pub(crate) fn scan_before<'a>(
-    schedule: &mut ScheduleBuilder<'a>,
-    group: Subgroup<'_>,
-    folder: &Folder<'a>,
-    op: Op<'a>,
-    ([total, before], may_change): ([Buffer<'a>; 2], bool),
-) -> Result<(), EngineError> {
-    let totals = Reduction { input: Some(total.base().cast_const()), result: before, op };
-    scan_by_doubling(schedule, group, folder, (&totals, may_change), Scan::Exclusive)
 }
 
 #[cfg(test)]

@@ -15,6 +15,14 @@ use core::ops::Range;
 /// The longest group whose members send to each other.
 pub(super) const DIRECT_MOST: usize = 8;
 
+/// The same where that costs more than a second trip ([`ScheduleBuilder::saves_messages`]).
+const DIRECT_MOST_SAVING: usize = 3;
+
+/// Whether members send each other the blocks of an allgather, and not those of others too.
+fn is_direct(schedule: &ScheduleBuilder<'_>, size: usize) -> bool {
+    size <= DIRECT_MOST_SAVING || size <= DIRECT_MOST && !schedule.saves_messages()
+}
+
 /// Steps of an allgather among a group: `part` is the memory of consecutive places' blocks, of which the caller's are
 /// there.
 pub(crate) fn exchange<'a>(
@@ -32,6 +40,18 @@ pub(crate) fn exchange<'a>(
     }
     for distance in 1..size {
         schedule.send(group.at((me + distance) % size), part(me..me + 1));
+    }
+}
+
+/// [`exchange`] of parts about whose lengths no members can disagree.
+pub(crate) fn exchange_even<'a>(
+    schedule: &mut ScheduleBuilder<'a>,
+    group: Subgroup<'_>,
+    part: impl Fn(Range<usize>) -> Buffer<'a>,
+) {
+    match is_direct(schedule, group.size) {
+        true => exchange(schedule, group, part),
+        false => double(schedule, group, part),
     }
 }
 
@@ -53,7 +73,7 @@ pub(super) fn double<'a>(
         let more = there.min(size - there);
         let (from, to) = ((me + there) % size, (me + size - there) % size);
         for places in parts(from, more) {
-            schedule.receive(group.at(from), part(places));
+            schedule.receive_value(group.at(from), part(places));
         }
         for places in parts(me, more) {
             schedule.send(group.at(to), part(places));
@@ -181,7 +201,7 @@ pub(crate) fn allgather<'a>(
     receive: Blocks<'a>,
 ) -> Result<(), EngineError> {
     let (me, size) = schedule.place();
-    if size <= DIRECT_MOST {
+    if is_direct(schedule, size) {
         for distance in 1..size {
             let from = (me + size - distance) % size;
             schedule.receive(from, receive.block(from));

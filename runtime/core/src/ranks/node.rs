@@ -325,6 +325,14 @@ impl Node {
         self.identity(one) < self.identity(other)
     }
 
+    /// Whether somewhere in the job ranks of several nodes outnumber the CPUs that they share, so that each message
+    /// costs all of them. The same at all nodes.
+    #[inline]
+    #[must_use]
+    pub fn job_shares_cpus(&self) -> bool {
+        self.boot.shares_cpus != 0
+    }
+
     /// Whether a peer is a process of another job.
     #[inline]
     #[must_use]

@@ -5,7 +5,7 @@ use crate::blocking::round::{Finish, Record, Round};
 use crate::blocking::schedule::{builder, run};
 use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::reserve;
-use crate::write::{Subgroup, exchange};
+use crate::write::{Subgroup, exchange_even};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
@@ -98,7 +98,7 @@ fn fill<const N: usize>(
     };
     let among = Subgroup::of_leaders(hierarchy, 0);
     let mut schedule = builder(group, None);
-    exchange(&mut schedule, among, part);
+    exchange_even(&mut schedule, among, part);
     run(group.owner, schedule)?;
     let members = (0..hierarchy.nodes()).flat_map(|node| hierarchy.members(node));
     for (words, &member) in elsewhere.iter().zip(members) {

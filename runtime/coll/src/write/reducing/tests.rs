@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::schedule::{Endpoint, MemberList, Schedule, Step};
+use crate::write::scan_before;
 use cohort_core::node::Node;
 use cohort_datatype::op::PredefinedOp;
 use cohort_datatype::types;
