@@ -124,6 +124,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
     let mut info = NodeInfo::of_this_machine(1, Numbering::Block)
         .map_err(|source| Failure::System { what: "cannot draw a random number", source })?;
     info.application = manager.application()?;
+    info.alone = true;
     let Place { index, count } = manager.place();
     let waits_for = |what| watch.waits_for(format!("{what} (rank {index} of {count})"));
     waits_for("all other ranks to say what they are");
@@ -136,6 +137,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
     node.nodes = world.place.count;
     node.job = world.number();
     node.cpus = world.cpus(node.cpus);
+    node.shares_cpus = world.shares_cpus().into();
     node.homes = world.homes.as_ptr();
     node.network = network.record();
     if let Some(&own) = world.ranks_of(world.place.index).first() {

@@ -26,6 +26,8 @@ pub struct NodeInfo {
     pub numbering: Numbering,
     /// Its ranks have address spaces of their own; all must agree.
     pub isolated: bool,
+    /// It is one rank that no `pip-exec` has started; all must agree.
+    pub alone: bool,
     /// Whether it wants a timeline that all nodes have in common.
     pub traced: bool,
     /// The job's token, drawn at random; that of node 0 counts.
@@ -65,6 +67,7 @@ impl NodeInfo {
             programs: 1,
             numbering,
             isolated: false,
+            alone: false,
             traced: false,
             token: [random()?, random()?].map(u64::from_le_bytes),
             secret: random()?,
@@ -87,7 +90,8 @@ impl NodeInfo {
         let mut bytes = MAGIC.to_vec();
         write_number(&mut bytes, VERSION);
         write_number(&mut bytes, self.numbering as u32);
-        write_number(&mut bytes, u32::from(self.isolated) | u32::from(self.traced) << 1);
+        let marks = [self.isolated, self.traced, self.alone].map(u32::from);
+        write_number(&mut bytes, marks[0] | marks[1] << 1 | marks[2] << 2);
         for number in [self.ranks, self.application, self.programs] {
             write_number(&mut bytes, number);
         }
@@ -116,7 +120,7 @@ impl NodeInfo {
             _ => return None,
         };
         let marks = reader.number()?;
-        if marks > 3 {
+        if marks > 7 {
             return None;
         }
         let [ranks, application, programs] = [reader.number()?, reader.number()?, reader.number()?];
@@ -137,6 +141,7 @@ impl NodeInfo {
             numbering,
             isolated: marks & 1 != 0,
             traced: marks & 2 != 0,
+            alone: marks & 4 != 0,
             token: [u64::from_le_bytes(first?), u64::from_le_bytes(second?)],
             secret,
             host,
@@ -218,7 +223,7 @@ mod tests {
     #[test]
     fn a_card_is_read_as_it_was_written() {
         let mut info = NodeInfo::of_this_machine(3, Numbering::Cyclic).expect("random numbers");
-        (info.application, info.programs, info.traced) = (1, 2, true);
+        (info.application, info.programs, info.traced, info.alone) = (1, 2, true, true);
         assert!(info.shares_cpus_with(&info) && !info.host.is_empty());
         let mut bytes = info.encode();
         assert_eq!(NodeInfo::decode(&bytes), Some(info.clone()));

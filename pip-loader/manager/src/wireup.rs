@@ -220,6 +220,12 @@ pub fn exchange(manager: &mut dyn Manager, info: &NodeInfo) -> Result<World, Fai
                  --isolate on all",
             ));
         }
+        if other.alone != info.alone {
+            return Err(peer(
+                "pip-exec has started its ranks and not those of this node, or the other way round; start all programs \
+                 of the job with pip-exec, or none",
+            ));
+        }
         nodes.push(other);
     }
     Ok(World::of(place, nodes))

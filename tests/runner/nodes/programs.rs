@@ -40,6 +40,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/files of uneven nodes".into(), files_of_uneven_nodes),
         trial("nodes/files of isolated ranks".into(), files_of_isolated_ranks),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
+        trial("nodes/with and without pip-exec in one job".into(), partly_without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
         trial("nodes/bursts to three nodes".into(), bursts_to_three_nodes),
         trial("nodes/COHORT_REDUCE_ORDER=ranks makes placement no difference".into(), any_placement),
@@ -305,6 +306,18 @@ fn without_pip_exec() -> Outcome {
     let job = hosts.mpiexec(2)?.arg(ring("nodes-alone")?);
     job.run()?.expect_code(0)?.expect_text("the token counts 6")?;
     Ok(())
+}
+
+/// Either side says what it has to do with the other; nobody waits.
+fn partly_without_pip_exec() -> Outcome {
+    let (hosts, ring) = (Hosts::new(2)?, ring("nodes-partly")?);
+    let with = hosts.mpiexec(1)?.arg(place::built_file("pip-exec")?).args(["-n", "2"]).arg(&ring);
+    let ended = with.args([":", "-n", "1"]).arg(&ring).seconds(30).run()?;
+    let words = "start all programs of the job with pip-exec, or none";
+    match ended.code() {
+        0 => Err(ended.failure("expected a refusal")),
+        _ => ended.expect_text(words).map(drop),
+    }
 }
 
 fn isolated() -> Outcome {
