@@ -111,11 +111,13 @@ impl Row {
     }
 }
 
-/// The ranges of all ranks of a node.
+/// The ranges of all ranks of a node, and what is told of their address space.
 pub struct Claims {
     rows: [Row; ROWS],
     /// Rows behind have never been used.
     used: AtomicUsize,
+    /// Bits of what has been told.
+    told: AtomicU32,
 }
 
 /// A row that is not settled.
@@ -153,6 +155,7 @@ impl Claims {
             rows: [const { Row { owner: AtomicU32::new(0), start: AtomicUsize::new(0), end: AtomicUsize::new(0) } };
                 ROWS],
             used: AtomicUsize::new(0),
+            told: AtomicU32::new(0),
         }
     }
 
@@ -167,7 +170,14 @@ impl Claims {
                 end: AtomicUsize::new(0),
             }),
             used: AtomicUsize::new(0),
+            told: AtomicU32::new(0),
         }
+    }
+
+    /// Whether a line of this number, below 32, has not been told yet. The caller tells it then. By any rank.
+    pub fn tells(&self, line: u32) -> bool {
+        let bit = 1 << line;
+        self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
     fn rows(&self) -> &[Row] {

@@ -1,4 +1,5 @@
-/* Rank 1 changes what the kernel keeps with the address space, each setting twice, and reads what it has set. */
+/* Rank 1 changes what the kernel keeps with the address space, each setting twice, and reads what it has set. The other
+   one does one of that after it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -100,6 +101,7 @@ int main(int argc, char **argv)
         CHECK(access(made, R_OK) == 0 && unlink(made) == 0);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(munlockall() == 0);
     if (rank == 0)
         puts("passed");
     MPI_Finalize();

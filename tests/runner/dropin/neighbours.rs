@@ -178,6 +178,9 @@ fn sets() -> Outcome {
                 }
                 lines += expected;
             }
+            if ended.stderr.matches("unlocks its memory").count() != 1 {
+                return Err(ended.failure("rank 0 is told what rank 1 has been told"));
+            }
             if told(&ended, "pip-exec --isolate") != lines {
                 return Err(ended.failure(&format!("not {lines} lines")));
             }

@@ -10,7 +10,7 @@ use cohort_base::text::complain;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::fmt;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use linux_raw_sys::general::{__NR_mlockall, __NR_munlockall, __NR_prctl, O_ACCMODE, O_RDONLY};
 use linux_raw_sys::prctl::{
     PR_GET_DUMPABLE, PR_GET_MDWE, PR_GET_MEMORY_MERGE, PR_GET_THP_DISABLE, PR_SET_DUMPABLE, PR_SET_MDWE,
@@ -23,7 +23,7 @@ struct Setting {
     get: u32,
     name: &'static str,
     meaning: &'static str,
-    is_said: AtomicBool,
+    line: Line,
 }
 
 static SETTINGS: [Setting; 4] = [
@@ -32,41 +32,41 @@ static SETTINGS: [Setting; 4] = [
         get: PR_GET_DUMPABLE,
         name: "PR_SET_DUMPABLE",
         meaning: "0 means no core dumps, no debuggers, and files of /proc that root has",
-        is_said: AtomicBool::new(false),
+        line: Line::Dumpable,
     },
     Setting {
         set: PR_SET_THP_DISABLE,
         get: PR_GET_THP_DISABLE,
         name: "PR_SET_THP_DISABLE",
         meaning: "1 means no transparent huge pages",
-        is_said: AtomicBool::new(false),
+        line: Line::HugePages,
     },
     Setting {
         set: PR_SET_MDWE,
         get: PR_GET_MDWE,
         name: "PR_SET_MDWE",
         meaning: "it stays, and with it no code is made at run time, nor a stack executable",
-        is_said: AtomicBool::new(false),
+        line: Line::Executable,
     },
     Setting {
         set: PR_SET_MEMORY_MERGE,
         get: PR_GET_MEMORY_MERGE,
         name: "PR_SET_MEMORY_MERGE",
         meaning: "with 1 the kernel looks for equal pages in the memory of all of them, and shares these",
-        is_said: AtomicBool::new(false),
+        line: Line::Merged,
     },
 ];
 
-/// A file of `/proc/self`, what it means for the others that it is written, and whether that was said.
-struct File(&'static str, &'static str, AtomicBool);
+/// A file of `/proc/self`, what it means for the others that it is written, and the line that says so.
+struct File(&'static str, &'static str, Line);
 
 const KILLS: &str = "the kernel weighs their memory, and kills them, together";
 
 static FILES: [File; 4] = [
-    File("oom_score_adj", KILLS, AtomicBool::new(false)),
-    File("oom_adj", KILLS, AtomicBool::new(false)),
-    File("clear_refs", "what is reset is reset for their pages too", AtomicBool::new(false)),
-    File("coredump_filter", "it says what a core dump of any of them has", AtomicBool::new(false)),
+    File("oom_score_adj", KILLS, Line::OomScore),
+    File("oom_adj", KILLS, Line::Oom),
+    File("clear_refs", "what is reset is reset for their pages too", Line::References),
+    File("coredump_filter", "it says what a core dump of any of them has", Line::CoreDumps),
 ];
 
 /// `RLIMIT_DATA`, `RLIMIT_AS`: the memory of an address space.
@@ -77,17 +77,47 @@ const UNLIMITED: u64 = u64::MAX;
 
 /// Says so if a rank limits the memory of all.
 pub fn look_at_limit(resource: c_int, soft: u64) {
-    static IS_SAID: AtomicBool = AtomicBool::new(false);
     let limited = LIMITS.iter().find(|&&(limit, _)| limit == resource && soft != UNLIMITED);
     if let Some((boot, (_, name))) = memory::shared().zip(limited) {
         let meaning = "the memory of all of them counts, with what is reserved between them";
-        tell(boot, &IS_SAID, format_args!("sets {name} to {soft} bytes (setrlimit)"), meaning);
+        tell(boot, Line::Limit, format_args!("sets {name} to {soft} bytes (setrlimit)"), meaning);
     }
 }
 
-/// Says once what a rank sets for all.
-pub fn tell(boot: &RankBoot, is_said: &AtomicBool, does: fmt::Arguments<'_>, meaning: &str) {
-    if !is_said.swap(true, Ordering::Relaxed) {
+/// What is told of an address space, each once for all ranks of the node: the first that does it is named.
+#[derive(Clone, Copy)]
+pub enum Line {
+    /// A user or a group.
+    User,
+    /// Whether there are core dumps.
+    Dumpable,
+    /// Transparent huge pages.
+    HugePages,
+    /// Code that is made at run time.
+    Executable,
+    /// Equal pages.
+    Merged,
+    /// Limits of memory.
+    Limit,
+    /// Memory that is locked.
+    Locked,
+    /// Memory that is not any more.
+    Unlocked,
+    /// Whom the kernel ends where memory is short.
+    OomScore,
+    /// The same by its old name.
+    Oom,
+    /// Marks of pages.
+    References,
+    /// What core dumps have.
+    CoreDumps,
+}
+
+/// Says what a rank sets for all, unless another one has said it.
+pub fn tell(boot: &RankBoot, line: Line, does: fmt::Arguments<'_>, meaning: &str) {
+    // SAFETY: whose address space is shared has the record of its ranges, which stays ([`memory::shared`]).
+    let is_first = unsafe { boot.claims.as_ref() }.is_none_or(|claims| claims.tells(line as u32));
+    if is_first {
         complain(format_args!(
             "cohort: rank {} {does}, which holds for all ranks of the node, as they share an address space \
              ({meaning}); pip-exec --isolate gives each one of its own\n",
@@ -116,9 +146,9 @@ pub unsafe fn prctl(option: c_int, first: usize, second: usize, third: usize, fo
         && let (Ok(before), Ok(now)) = (before, call(setting.get, [0; 4]))
         && before != now
     {
-        let Setting { name, meaning, .. } = setting;
+        let &Setting { name, meaning, line, .. } = setting;
         let does = format_args!("sets {name} to {now} (prctl)");
-        tell(boot, &setting.is_said, does, meaning);
+        tell(boot, line, does, meaning);
     }
     memory::given(result) as c_int
 }
@@ -128,9 +158,8 @@ pub unsafe fn prctl(option: c_int, first: usize, second: usize, third: usize, fo
 /// # Safety
 /// No condition.
 pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
-    static IS_SAID: AtomicBool = AtomicBool::new(false);
     let meaning = "theirs is locked too, and counts where any of them locks memory";
-    locked((__NR_mlockall, flags), &IS_SAID, "locks its memory (mlockall)", meaning)
+    locked((__NR_mlockall, flags), Line::Locked, "locks its memory (mlockall)", meaning)
 }
 
 /// `munlockall(2)`
@@ -138,16 +167,15 @@ pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
 /// # Safety
 /// No condition.
 pub unsafe extern "C" fn munlockall() -> c_int {
-    static IS_SAID: AtomicBool = AtomicBool::new(false);
     let meaning = "what they have locked is not locked any more";
-    locked((__NR_munlockall, 0), &IS_SAID, "unlocks its memory (munlockall)", meaning)
+    locked((__NR_munlockall, 0), Line::Unlocked, "unlocks its memory (munlockall)", meaning)
 }
 
-fn locked((number, flags): (u32, c_int), is_said: &AtomicBool, does: &str, meaning: &str) -> c_int {
+fn locked((number, flags): (u32, c_int), line: Line, does: &str, meaning: &str) -> c_int {
     // SAFETY: neither call takes an address, nor changes what is in memory.
     let result = unsafe { memory::call(number, [flags as usize, 0, 0, 0, 0, 0]) };
     if let (Some(boot), Ok(_)) = (memory::shared(), result) {
-        tell(boot, is_said, format_args!("{does}"), meaning);
+        tell(boot, line, format_args!("{does}"), meaning);
     }
     memory::given(result) as c_int
 }
@@ -167,8 +195,8 @@ unsafe fn look(path: *const c_char, is_written: bool) {
         let before = bytes.strip_suffix(name.as_bytes()).and_then(|rest| rest.strip_suffix(b"/"));
         before.is_some_and(itself::is_folder_of_itself)
     });
-    if let Some((boot, File(name, meaning, is_said))) = memory::shared().zip(found) {
-        tell(boot, is_said, format_args!("writes to its {name}"), meaning);
+    if let Some((boot, &File(name, meaning, line))) = memory::shared().zip(found) {
+        tell(boot, line, format_args!("writes to its {name}"), meaning);
     }
 }
 

@@ -3,10 +3,9 @@
 //! first is told once, as for what else holds for all ([`space`]).
 
 use crate::memory;
-use crate::space::{Original, tell};
+use crate::space::{Line, Original, tell};
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::transmute;
-use core::sync::atomic::AtomicBool;
 use linux_raw_sys::general::__NR_prctl;
 use linux_raw_sys::prctl::{PR_GET_DUMPABLE, PR_GET_PDEATHSIG, PR_SET_PDEATHSIG};
 
@@ -30,7 +29,6 @@ fn dumpable() -> Option<usize> {
 
 /// Changes the user or the group, and keeps or tells what goes with that.
 fn changed(call: &str, change: impl FnOnce() -> c_int) -> c_int {
-    static IS_SAID: AtomicBool = AtomicBool::new(false);
     let Some(boot) = memory::shared() else {
         return change();
     };
@@ -43,7 +41,7 @@ fn changed(call: &str, change: impl FnOnce() -> c_int) -> c_int {
         }
         if before == Some(1) && dumpable() != Some(1) {
             let meaning = "no core dumps, no debuggers, and files of /proc that root has";
-            tell(boot, &IS_SAID, format_args!("changes its user or group ({call})"), meaning);
+            tell(boot, Line::User, format_args!("changes its user or group ({call})"), meaning);
         }
     }
     result
