@@ -21,7 +21,7 @@ mod stats;
 mod trace;
 
 pub use check::CHECK;
-pub use collectives::{Algorithm, Algorithms, Carriers, Doubling, ReduceOrder};
+pub use collectives::{ALIKE, Algorithm, Algorithms, Carriers, Doubling, ReduceOrder};
 pub use connect::{CONNECT, CONNECT_NAMES};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};

@@ -1,6 +1,6 @@
 //! Which algorithm blocking collectives use (`COHORT_BARRIER` and so on).
 
-use super::{Row, choose};
+use super::{Row, Settings, choose};
 
 /// How a blocking collective is done within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,17 @@ pub(super) const DOUBLING_ROW: Row = Row {
     help: "allgathers and short allreduces of four to eight nodes: fewer messages, more trips; the same everywhere",
     set: |s, v| choose(v, &Doubling::CHOICES).map(|x| s.doubling = x),
 };
+
+/// Settings that say which messages members of several nodes send each other: all nodes of a job have the same.
+pub const ALIKE: [&str; 3] = ["COHORT_CARRIERS", "COHORT_DOUBLING", "COHORT_REDUCE_ORDER"];
+
+impl Settings {
+    /// The values of [`ALIKE`], as numbers.
+    #[must_use]
+    pub const fn alike(&self) -> [u8; ALIKE.len()] {
+        [self.carriers as u8, self.doubling as u8, self.reduce_order as u8]
+    }
+}
 
 /// The setting of each family of collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,13 +12,15 @@ mod last;
 use asked::Asked;
 use cohort_alloc::SharedHeap;
 use cohort_base::boot::{DESCENDANT, Lifecycle, NodeBoot, RankBoot};
+use cohort_base::settings::Settings;
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::watch::{Limit, START_TIMEOUT, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
 use cohort_manager::{Failure, Manager, Place, door, is_managers};
 use guardian::Guardian;
-use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::ffi::{CStr, OsStr, OsString, c_int, c_void};
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -75,6 +77,8 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
         Ok(Some(joined)) => joined,
         Err(failure) => {
             say(&failure);
+            // The manager ends the job as soon as this process has ended.
+            std::thread::sleep(OUTPUT_TIME);
             return REFUSED;
         }
     };
@@ -112,19 +116,22 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
         true => descendant.clone(),
         false => variable(name),
     };
-    let Some(mut manager) = cohort_manager::connect(found)? else {
+    let Some(manager) = cohort_manager::connect(found)? else {
         return Ok(None);
     };
+    // To be left by this process's end only: a manager that loses it ends the job before a failure is told.
+    let mut manager = ManuallyDrop::new(manager);
     watch.connected(manager.aborter(), manager.place());
     hide_manager();
     if manager.place().count == 1 {
-        manager.finalize()?;
+        ManuallyDrop::into_inner(manager).finalize()?;
         return Ok(None);
     }
     let mut info = NodeInfo::of_this_machine(1, Numbering::Block)
         .map_err(|source| Failure::System { what: "cannot draw a random number", source })?;
     info.application = manager.application()?;
     info.alone = true;
+    info.alike = settings().alike().to_vec();
     let Place { index, count } = manager.place();
     let waits_for = |what| watch.waits_for(format!("{what} (rank {index} of {count})"));
     waits_for("all other ranks to say what they are");
@@ -154,7 +161,14 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
     }
     rank.on_aborted = Some(tell_abort);
     rank.on_begun = Some(tell_begun);
-    Ok(Some(Joined { manager, network, guardian }))
+    Ok(Some(Joined { manager: ManuallyDrop::into_inner(manager), network, guardian }))
+}
+
+/// What the environment says; the facade has looked at it.
+fn settings() -> Settings {
+    let entry = |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let entries: Vec<_> = std::env::vars_os().map(entry).collect();
+    Settings::from_env(entries.iter().map(Vec::as_slice)).unwrap_or(Settings::DEFAULT)
 }
 
 /// Ends the program when it is told to, or when others do not come: signals are blocked while it joins.

@@ -30,6 +30,10 @@ pub struct NodeInfo {
     pub alone: bool,
     /// Whether it wants a timeline that all nodes have in common.
     pub traced: bool,
+    /// What it has of the settings that all must have alike ([`ALIKE`]).
+    ///
+    /// [`ALIKE`]: cohort_base::settings::ALIKE
+    pub alike: Vec<u8>,
     /// The job's token, drawn at random; that of node 0 counts.
     pub token: [u64; 2],
     /// What the nodes of the job prove themselves by, drawn at random; only that of node 0 counts and travels.
@@ -69,6 +73,7 @@ impl NodeInfo {
             isolated: false,
             alone: false,
             traced: false,
+            alike: Vec::new(),
             token: [random()?, random()?].map(u64::from_le_bytes),
             secret: random()?,
             host: file("/proc/sys/kernel/hostname"),
@@ -101,7 +106,7 @@ impl NodeInfo {
             drawn.clear();
         }
         let texts = [&drawn[..], self.host.as_bytes(), self.machine.as_bytes()];
-        for part in texts.into_iter().chain([&*self.cpus, &*self.interfaces]) {
+        for part in texts.into_iter().chain([&*self.cpus, &*self.interfaces, &*self.alike]) {
             write_number(&mut bytes, part.len() as u32);
             bytes.extend(part);
         }
@@ -148,6 +153,7 @@ impl NodeInfo {
             machine: String::from_utf8(reader.part()?).ok()?,
             cpus: reader.part()?,
             interfaces: reader.part()?,
+            alike: reader.part()?,
         };
         reader.0.is_empty().then_some(info)
     }

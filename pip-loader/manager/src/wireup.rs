@@ -7,6 +7,7 @@ pub use crate::gather::{all_gather, fetch, publish};
 pub use crate::node_info::{NodeInfo, Numbering, RANKS_MAX};
 use crate::{Failure, Manager, Place};
 use cohort_base::boot::RankLocation;
+use cohort_base::settings::ALIKE;
 use cohort_proof::Secret;
 use std::collections::BTreeMap;
 
@@ -220,6 +221,13 @@ pub fn exchange(manager: &mut dyn Manager, info: &NodeInfo) -> Result<World, Fai
                  --isolate on all",
             ));
         }
+        let mut settings = ALIKE.iter().zip(other.alike.iter().zip(&info.alike));
+        if let Some((name, _)) = settings.find(|(_, (theirs, own))| theirs != own) {
+            return Err(peer(&format!(
+                "{name} has another value there than here, and is to be the same on all nodes; give it to all, where \
+                 the job is started"
+            )));
+        }
         if other.alone != info.alone {
             return Err(peer(
                 "pip-exec has started its ranks and not those of this node, or the other way round; start all programs \
@@ -304,6 +312,15 @@ mod tests {
     /// A node of so many ranks that may use these CPUs of a machine.
     fn info(machine: &str, ranks: u32, cpus: u8) -> NodeInfo {
         NodeInfo { ranks, machine: machine.to_owned(), cpus: vec![cpus], ..NodeInfo::default() }
+    }
+
+    #[test]
+    fn a_setting_that_is_another_one_there_is_named() {
+        let failures = Table::run(2, |manager| {
+            let alike = [vec![0, 0, 0], vec![0, 2, 0]][manager.place().index as usize].clone();
+            exchange(manager, &NodeInfo { alike, ..NodeInfo::default() }).unwrap_err().to_string()
+        });
+        assert!(failures.iter().all(|failure| failure.contains("COHORT_DOUBLING has another value")), "{failures:?}");
     }
 
     #[test]

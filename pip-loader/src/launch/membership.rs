@@ -3,12 +3,13 @@
 
 use super::absent::{OUTPUT_TIME, end_job, of_manager};
 use super::options::Variables;
+use super::prepare::Nodes;
 use cohort_base::boot::RankLocation;
 use cohort_manager::held::Held;
 use cohort_manager::network::{DeadNode, Network, NetworkSettings};
 use cohort_manager::server::Server;
 use cohort_manager::watch::{Limit, Watch};
-use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange, fetch, publish};
+use cohort_manager::wireup::{NodeInfo, World, exchange, fetch, publish};
 use cohort_manager::{Failure, Place};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -110,14 +111,15 @@ impl Membership {
         &mut self,
         ranks: usize,
         programs: usize,
-        numbering: Numbering,
         (isolated, traced): (bool, bool),
-        settings: &NetworkSettings,
+        nodes: &Nodes,
     ) -> Result<(), Refusal> {
-        let mut info = NodeInfo::of_this_machine(ranks as u32, numbering)
+        let settings = &nodes.network;
+        let mut info = NodeInfo::of_this_machine(ranks as u32, nodes.numbering)
             .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
         (info.isolated, info.traced) = (isolated, traced && !isolated);
         info.programs = programs as u32;
+        info.alike.clone_from(&nodes.alike);
         if let Some(manager) = self.manager.as_mut().and_then(Held::here) {
             info.application = manager.application().map_err(refuse)?;
         }

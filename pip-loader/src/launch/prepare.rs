@@ -95,6 +95,8 @@ pub struct Nodes {
     pub numbering: Numbering,
     /// What the user asks of the network.
     pub network: NetworkSettings,
+    /// [`Settings::alike`]
+    pub alike: Vec<u8>,
 }
 
 /// What is told of the job.
@@ -268,7 +270,11 @@ fn without_programs(options: &Options, place: Place, machine: Machine, later: La
             stack_size: (shared.stack_size > 0).then_some(shared.stack_size),
             own_sessions: options.start.own_sessions,
         },
-        nodes: Nodes { numbering: options.placement.numbering, network: network_settings(common) },
+        nodes: Nodes {
+            numbering: options.placement.numbering,
+            network: network_settings(common),
+            alike: shared.alike().to_vec(),
+        },
         streams: options.streams.clone(),
         reports: Reports {
             command: options.command(),

@@ -406,7 +406,7 @@ fn meet(job: &Prepared, count: usize, membership: &mut Membership) -> Result<(),
     let traced = job.reports.trace.as_ref().is_some_and(Target::is_common);
     let marks = (job.spaces.isolated, traced);
     streams::empty_common_files(&job.streams.output, membership.place());
-    membership.wire_up(count, job.programs.len(), job.nodes.numbering, marks, &job.nodes.network)?;
+    membership.wire_up(count, job.programs.len(), marks, &job.nodes)?;
     match shared_image(job) {
         Some(folder) => membership.open_network(folder, &job.nodes.network),
         None => Ok(()),

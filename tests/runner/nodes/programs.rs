@@ -41,6 +41,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/files of isolated ranks".into(), files_of_isolated_ranks),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/with and without pip-exec in one job".into(), partly_without_pip_exec),
+        trial("nodes/settings that are to be alike".into(), unlike_settings),
         trial("nodes/isolated ranks".into(), isolated),
         trial("nodes/bursts to three nodes".into(), bursts_to_three_nodes),
         trial("nodes/COHORT_REDUCE_ORDER=ranks makes placement no difference".into(), any_placement),
@@ -318,6 +319,23 @@ fn partly_without_pip_exec() -> Outcome {
         0 => Err(ended.failure("expected a refusal")),
         _ => ended.expect_text(words).map(drop),
     }
+}
+
+/// One node, or rank without `pip-exec`, has another value, which would have members wait for each other.
+fn unlike_settings() -> Outcome {
+    let (hosts, ring) = (Hosts::new(2)?, ring("nodes-unlike")?);
+    for (name, value) in [("COHORT_CARRIERS", "alone"), ("COHORT_DOUBLING", "off"), ("COHORT_REDUCE_ORDER", "ranks")] {
+        let only_there = format!("test \"$PMI_RANK\" = 1 && export {name}={value}; exec \"$@\"");
+        for launcher in [vec![place::built_file("pip-exec")?.into(), "-n".into(), "2".into()], Vec::<OsString>::new()] {
+            let job = hosts.mpiexec(1)?.args(["sh", "-c", &only_there, "sh"]).args(launcher).arg(&ring);
+            let ended = job.seconds(30).run()?;
+            match ended.code() {
+                0 => return Err(ended.failure("expected a refusal")),
+                _ => ended.expect_text(&format!("{name} has another value there than here"))?,
+            };
+        }
+    }
+    Ok(())
 }
 
 fn isolated() -> Outcome {
