@@ -1,6 +1,6 @@
 //! Which algorithm blocking collectives use (`COHORT_BARRIER` and so on).
 
-use super::{Row, Settings, choose};
+use super::{CHECK, ON_FAILURE, Row, Settings, choose};
 
 /// How a blocking collective is done within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +71,16 @@ pub(super) const DOUBLING_ROW: Row = Row {
     set: |s, v| choose(v, &Doubling::CHOICES).map(|x| s.doubling = x),
 };
 
-/// Settings that say which messages members of several nodes send each other: all nodes of a job have the same.
-pub const ALIKE: [&str; 3] = ["COHORT_CARRIERS", "COHORT_DOUBLING", "COHORT_REDUCE_ORDER"];
+/// Settings that say which messages members of several nodes send each other: all nodes of a job have the same. Of
+/// `COHORT_CHECK` it is whether members compare arguments.
+pub const ALIKE: [&str; 5] = ["COHORT_CARRIERS", CHECK, "COHORT_DOUBLING", ON_FAILURE, "COHORT_REDUCE_ORDER"];
 
 impl Settings {
     /// The values of [`ALIKE`], as numbers.
     #[must_use]
     pub const fn alike(&self) -> [u8; ALIKE.len()] {
-        [self.carriers as u8, self.doubling as u8, self.reduce_order as u8]
+        let (compares, survives) = (self.check_members as u8, self.survives as u8);
+        [self.carriers as u8, compares, self.doubling as u8, survives, self.reduce_order as u8]
     }
 }
 

@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn a_setting_that_is_another_one_there_is_named() {
         let failures = Table::run(2, |manager| {
-            let alike = [vec![0, 0, 0], vec![0, 2, 0]][manager.place().index as usize].clone();
+            let alike = [vec![0, 0, 0], vec![0, 0, 2]][manager.place().index as usize].clone();
             exchange(manager, &NodeInfo { alike, ..NodeInfo::default() }).unwrap_err().to_string()
         });
         assert!(failures.iter().all(|failure| failure.contains("COHORT_DOUBLING has another value")), "{failures:?}");

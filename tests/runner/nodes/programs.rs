@@ -324,7 +324,14 @@ fn partly_without_pip_exec() -> Outcome {
 /// One node, or rank without `pip-exec`, has another value, which would have members wait for each other.
 fn unlike_settings() -> Outcome {
     let (hosts, ring) = (Hosts::new(2)?, ring("nodes-unlike")?);
-    for (name, value) in [("COHORT_CARRIERS", "alone"), ("COHORT_DOUBLING", "off"), ("COHORT_REDUCE_ORDER", "ranks")] {
+    let settings = [
+        ("COHORT_CARRIERS", "alone"),
+        ("COHORT_CHECK", "members"),
+        ("COHORT_DOUBLING", "off"),
+        ("COHORT_ON_FAILURE", "continue"),
+        ("COHORT_REDUCE_ORDER", "ranks"),
+    ];
+    for (name, value) in settings {
         let only_there = format!("test \"$PMI_RANK\" = 1 && export {name}={value}; exec \"$@\"");
         for launcher in [vec![place::built_file("pip-exec")?.into(), "-n".into(), "2".into()], Vec::<OsString>::new()] {
             let job = hosts.mpiexec(1)?.args(["sh", "-c", &only_there, "sh"]).args(launcher).arg(&ring);
