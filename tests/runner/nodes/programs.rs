@@ -49,7 +49,7 @@ pub fn trials() -> Vec<Trial> {
     for carriers in ["auto", "alone", "one", "all"] {
         trials.push(trial(format!("nodes/COHORT_CARRIERS={carriers} of uneven nodes"), || carriers_of_nodes(carriers)));
     }
-    for doubling in ["auto", "on", "off"] {
+    for doubling in ["on", "off"] {
         trials.push(trial(format!("nodes/COHORT_DOUBLING={doubling} of four nodes"), || four_nodes(doubling)));
     }
     trials.extend(psm2_trials());

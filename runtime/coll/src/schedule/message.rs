@@ -16,7 +16,7 @@ pub(crate) enum Told {
     /// Nobody, as it is told of parts of the data.
     Nobody,
     /// Everyone, and then those whose second message has this mark, if the message has another length in any way.
-    Sender(u8),
+    Unlike(u8),
 }
 
 /// A message under way.

@@ -27,7 +27,7 @@ pub(crate) const LANES: u32 = 64;
 pub(crate) enum Step<'a> {
     /// A message to a member.
     Send { to: usize, lane: u32, data: Buffer<'a> },
-    /// The same, but empty once a member has sent one of another length than its own ([`Told::Sender`]).
+    /// The same, but empty once a member has sent one of another length than its own ([`Told::Unlike`]).
     SendUnlessUnlike { to: usize, data: Buffer<'a> },
     /// A message from a member.
     Receive {
@@ -39,7 +39,7 @@ pub(crate) enum Step<'a> {
         /// Who is told when it is longer.
         reports_to: Told,
     },
-    /// An empty message to a member, if one of this mark has sent another length than its own ([`Told::Sender`]).
+    /// An empty message to a member, if one of this mark has sent another length than its own ([`Told::Unlike`]).
     SendIfUnlike { to: usize, mark: u8 },
     /// The other end, with whatever that member sends beside its first message.
     ReceiveIfUnlike { from: usize, mark: u8 },
@@ -152,7 +152,7 @@ pub(crate) struct Schedule<'a> {
     pub(crate) packed: Vec<Vec<u8>>,
     /// What it receives of several members in one message.
     pub(crate) bundles: Vec<Incoming>,
-    /// Bits of the marks ([`Told::Sender`]) of members that have sent another length.
+    /// Bits of the marks ([`Told::Unlike`]) of members that have sent another length.
     pub(crate) unlike: Cell<u64>,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Schedule<'a> {
 
     /// What became of a message that has come.
     pub(crate) fn hear(&self, from: Told, outcome: Result<(), EngineError>) {
-        if let (Told::Sender(mark), Err(EngineError::Truncated { .. })) = (from, outcome) {
+        if let (Told::Unlike(mark), Err(EngineError::Truncated { .. })) = (from, outcome) {
             self.unlike.set(self.unlike.get() | 1 << mark);
         }
     }

@@ -195,7 +195,7 @@ impl<'a> ScheduleBuilder<'a> {
     /// The same from the member at a place of a group. Those whose second message has this mark are told if its operand
     /// has another length: by [`ScheduleBuilder::second_if_unlike`], after the wait.
     pub(crate) fn receive_operand_of(&mut self, group: Subgroup<'_>, (place, mark): (usize, u8), into: Buffer<'a>) {
-        let (from, least, reports_to) = (group.at(place), into.bytes(), Told::Sender(mark));
+        let (from, least, reports_to) = (group.at(place), into.bytes(), Told::Unlike(mark));
         self.0.steps.push(Step::Receive { from, lane: 0, into, least, reports_to });
     }
 

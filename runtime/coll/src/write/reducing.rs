@@ -39,7 +39,7 @@ const EVERYWHERE_MOST: u64 = 32 << 10;
 /// as long as no share would be longer than what is doubled.
 const DOUBLED_MOST: u64 = 128 << 10;
 
-/// What all members' lengths are marked by, where it does not matter whose is another ([`Told::Sender`]).
+/// What all members' lengths are marked by, where it does not matter whose is another ([`Told::Unlike`]).
 const ALL: u8 = 0;
 
 /// Bytes of operands that a member which folds them one after the other receives at a time; at least one.
