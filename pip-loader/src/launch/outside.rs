@@ -12,7 +12,7 @@ mod overflow;
 mod wire;
 
 use carry::{Carrier, Greeting};
-use cohort_base::settings::CONNECT_NAMES;
+use cohort_base::settings::{ALIKE, CONNECT_NAMES};
 use cohort_base::spawn::{Errand, Request};
 use cohort_bridge::ring::{Frame, Kind};
 use cohort_bridge::{Bridge, Line, nothing};
@@ -122,6 +122,7 @@ impl Outside {
         node: Node,
         place: Place,
         survival: Survival,
+        alike: [u8; ALIKE.len()],
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, String> {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
@@ -146,6 +147,7 @@ impl Outside {
                 encrypts: settings.encrypt,
                 survives: survival.of_ranks,
                 outlives: survival.of_jobs,
+                alike,
             },
             contact: Contact::new(place, ranks, &interfaces, token, port),
             interfaces,

@@ -405,7 +405,11 @@ fn settings_of_programs(all: &[Environment], common: &Environment) -> Result<Env
     Ok(given)
 }
 
-fn settings(environment: &Environment) -> Result<Settings, Refusal> {
+/// What an environment sets.
+///
+/// # Errors
+/// A value is not valid.
+pub fn settings(environment: &Environment) -> Result<Settings, Refusal> {
     let entries: Vec<OsString> = entries(environment).collect();
     let settings = Settings::from_env(entries.iter().map(|entry| entry.as_bytes()))
         .map_err(|invalid| Refusal::new(invalid.to_string()))?;

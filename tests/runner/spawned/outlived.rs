@@ -42,12 +42,18 @@ fn meet(how: &str) -> Outcome {
     next.map_or(Ok(()), |next| next.expect_code(0)?.expect_text("passed").map(drop))
 }
 
-/// Their collectives would go different ways: who connects is told, and the server serves the next one.
+/// Their collectives would go different ways, as with other settings: who connects is told, and the server serves the
+/// next one.
 fn mixed() -> Outcome {
     let (server, ()) = beside(job("serve", "revoke", true)?, || {
         let told = "is started with --on-failure continue and";
         let refused = job("visit", "well", false)?.run()?;
         refused.expect_text(told)?;
+        let others = [("COHORT_CARRIERS", "alone"), ("COHORT_CHECK", "members"), ("COHORT_REDUCE_ORDER", "ranks")];
+        for (name, value) in others {
+            let refused = job("visit", "well", true)?.env(name, value).run()?;
+            refused.expect_text(&format!("{name} has another value there than here"))?;
+        }
         job("visit", "revoke", true)?.run()?.expect_code(0)?;
         job("visit", "well", true)?.run()?.expect_code(0).map(drop)
     })?;

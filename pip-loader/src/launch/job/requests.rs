@@ -8,7 +8,7 @@ use super::super::spawn::Part;
 use super::plan::Where;
 use super::{Job, Outside};
 use crate::launch::outside::{Place, Survival};
-use crate::launch::prepare::Asked;
+use crate::launch::prepare::{Asked, settings};
 use cohort_base::spawn::{Errand, Part as Places, Request, WorldBoot};
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use nix::sys::signal::Signal;
@@ -76,7 +76,8 @@ impl Job<'_> {
         // Nodes would have to put the failures of other jobs in one order.
         let of_jobs = self.survives && self.membership.place().count == 1;
         let survival = Survival { of_ranks: self.survives, of_jobs };
-        Outside::open(node, place, survival, |name| environment.get(OsStr::new(name)).cloned())
+        let alike = settings(environment).map_err(|refusal| refusal.to_string())?.alike();
+        Outside::open(node, place, survival, alike, |name| environment.get(OsStr::new(name)).cloned())
     }
 
     /// Tells who has asked that the ranks are there, from this place on.

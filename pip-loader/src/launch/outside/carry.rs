@@ -9,6 +9,7 @@ use super::contact::Place;
 use super::overflow::{Overflow, Waiting};
 use super::wire::{Reader, Wire, Writer};
 use cohort_base::boot::VERSION;
+use cohort_base::settings::ALIKE;
 use cohort_base::spawn::SHARED_NUMBERS;
 use cohort_bridge::ring::{Frame, Kind, Ring};
 use cohort_bridge::{Bridge, ENDED, Line, Losses, RING};
@@ -51,10 +52,22 @@ pub struct Greeting {
     pub survives: bool,
     /// Whether it goes on when ranks of other jobs fail.
     pub outlives: bool,
+    /// [`Settings::alike`]: members of several jobs send each other what these say.
+    ///
+    /// [`Settings::alike`]: cohort_base::settings::Settings::alike
+    pub alike: [u8; ALIKE.len()],
 }
+
+/// The one of [`ALIKE`] that several jobs need not have alike: groups with members of other jobs do not look at it.
+const OF_ONE_JOB: &str = "COHORT_DOUBLING";
 
 impl Greeting {
     const BYTES: usize = 40;
+
+    /// Where the number of a setting lies in the word of wishes: two bits each, behind the other wishes.
+    const fn shift_of(setting: usize) -> usize {
+        8 + 2 * setting
+    }
 
     /// As it travels.
     #[must_use]
@@ -63,7 +76,10 @@ impl Greeting {
         bytes[..8].copy_from_slice(b"CohortJ1");
         bytes[8..16].copy_from_slice(&record::build().to_le_bytes());
         bytes[16..24].copy_from_slice(&self.place.job.to_le_bytes());
-        let wishes = u32::from(self.encrypts) | u32::from(self.survives) << 1 | u32::from(self.outlives) << 2;
+        let mut wishes = u32::from(self.encrypts) | u32::from(self.survives) << 1 | u32::from(self.outlives) << 2;
+        for (setting, value) in self.alike.into_iter().enumerate() {
+            wishes |= u32::from(value) << Self::shift_of(setting);
+        }
         for (at, word) in [(24, self.place.node), (28, self.ranks), (32, wishes), (36, VERSION)] {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
@@ -92,7 +108,12 @@ impl Greeting {
                 "{with} is started with --on-failure continue and {without} is not: jobs that are to meet have the same"
             ));
         }
-        Ok(Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts, survives, outlives })
+        let alike = std::array::from_fn(|setting| (word(32) >> Self::shift_of(setting) & 3) as u8);
+        let mut settings = ALIKE.iter().zip(alike.iter().zip(&self.alike));
+        if let Some((name, _)) = settings.find(|(name, (theirs, own))| **name != OF_ONE_JOB && theirs != own) {
+            return Err(format!("{name} has another value there than here: jobs that are to meet have the same"));
+        }
+        Ok(Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts, survives, outlives, alike })
     }
 }
 

@@ -1,8 +1,9 @@
 //! Schedules that bring the blocks of all members to all (allgather).
 //!
-//! In a short group each member sends its blocks to each other one. In a longer one blocks travel by *doubling*: after
-//! step *k* a place has the blocks of 2^*k* places, its own first, and in the next step it gets as many from the place
-//! that follows them. So a group of *n* takes log *n* steps and as many connections, and the bytes are the same.
+//! In a short group each member sends its blocks to each other one. In a longer one, and in one of more than three
+//! where nodes share too few CPUs ([`ScheduleBuilder::saves_messages`]), blocks travel by *doubling*: after step *k* a
+//! place has the blocks of 2^*k* places, its own first, and in the next step it gets as many from the place that
+//! follows them. So a group of *n* takes log *n* steps and as many connections, and the bytes are the same.
 
 use super::builder::{ScheduleBuilder, Subgroup};
 use crate::args::Blocks;
